@@ -149,12 +149,9 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
 
 std::optional<layout::Combiner> comm::getCombiner(Operation *op,
                                                   unsigned number) {
-  auto viewOf = [](Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    return cast<tv::LocalAttr>(type.getEncoding()).getLayoutView();
-  };
-  return layout::changedCombiner(viewOf(op->getOperand(number)),
-                                 viewOf(op->getResult(number)));
+  return layout::changedCombiner(
+      tv::getLocal(op->getOperand(number)).getLayoutView(),
+      tv::getLocal(op->getResult(number)).getLayoutView());
 }
 
 LogicalResult comm::verifyCollective(Operation *op) {

@@ -81,25 +81,11 @@ LogicalResult BlockWalksOp::verify() {
 // Whose walks a launch reads
 //===----------------------------------------------------------------------===//
 
+/// (Under a budget of memory steps run again, too: Recompute.cpp.)
 static Value skipCopies(Value value) {
   while (auto copy = value ? value.getDefiningOp<CopyOp>() : CopyOp())
     value = copy.getInput();
   return value;
-}
-
-/// Whether both are one value, or made in the same way: under a budget of
-/// memory, steps run again (Recompute.cpp).
-static bool areSame(Value a, Value b) {
-  a = skipCopies(a), b = skipCopies(b);
-  auto x = dyn_cast<OpResult>(a), y = dyn_cast<OpResult>(b);
-  if (a == b || !x || !y || x.getResultNumber() != y.getResultNumber())
-    return a == b;
-  return OperationEquivalence::isEquivalentTo(
-      x.getOwner(), y.getOwner(),
-      [](Value a, Value b) { return success(areSame(a, b)); },
-      /*markEquivalent=*/nullptr,
-      OperationEquivalence::IgnoreLocations |
-          OperationEquivalence::IgnoreDiscardableAttrs);
 }
 
 static std::string describe(Value value) {
@@ -193,7 +179,7 @@ static LogicalResult verifyWalksOfMask(LaunchOp launch, AttentionGradOp grad,
   }
   Value from = getGiven(maker, order.getMask()),
         own = getGiven(launch, getMask(grad));
-  if (from && own && !areSame(from, own))
+  if (from && own && !tv::areSame(from, own, skipCopies))
     return fail("another block mask: of ", describe(from),
                 ", where its own is ", describe(own));
   return success();

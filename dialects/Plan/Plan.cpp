@@ -559,6 +559,15 @@ static Value skipWhole(Value value) {
   return value;
 }
 
+Value plan::getChosen(Value value) {
+  Value chosen = value;
+  for (OpOperand &use : value.getUses())
+    if (auto choice = dyn_cast<ChooseOp>(use.getOwner()))
+      chosen =
+          choice.getResult(use.getOperandNumber() % choice.getNumResults());
+  return chosen;
+}
+
 bool plan::canBeJoined(Value value) {
   auto result = dyn_cast<OpResult>(skipWhole(value));
   if (!result || !result.hasOneUse())

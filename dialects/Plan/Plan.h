@@ -54,6 +54,9 @@ llvm::DenseMap<mlir::Operation *, Variant> getVariants(mlir::Block &block);
 bool isOwnMemory(mlir::OpOperand &value,
                  const llvm::DenseMap<mlir::Operation *, Variant> &variants);
 
+/// The choice's result that a value of a variant is one tensor with, or itself.
+mlir::Value getChosen(mlir::Value value);
+
 /// Whether a value is what a step writes, perhaps of a choice, or a transpose
 /// of that, and is read once: then a join may say where it is written.
 bool canBeJoined(mlir::Value value);

@@ -295,13 +295,6 @@ int64_t ExtentAnalysis::getElementBytes(Value value) {
   return (bits + 7) / 8;
 }
 
-int64_t ExtentAnalysis::getMaximumBytes(Value value) const {
-  int64_t bytes = getElementBytes(value);
-  for (int64_t extent : getMaximumShape(value))
-    bytes *= extent;
-  return bytes;
-}
-
 //===----------------------------------------------------------------------===//
 // Ops that compute extents
 //===----------------------------------------------------------------------===//
@@ -369,8 +362,7 @@ LogicalResult LocalRegionOp::inferExtents(ArrayRef<Extents> operands,
                                           SmallVectorImpl<Extents> &results,
                                           std::string &why) {
   auto extentsOf = [](Value part) -> ArrayRef<Extent> {
-    auto type = cast<RankedTensorType>(part.getType());
-    return cast<LocalAttr>(type.getEncoding()).getExtents();
+    return getLocal(part).getExtents();
   };
   for (auto [i, operand, argument] :
        llvm::enumerate(operands, getOps().getArguments()))

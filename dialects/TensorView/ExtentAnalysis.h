@@ -55,7 +55,6 @@ public:
   layout::Shape getTypicalShape(mlir::Value value) const;
   /// What each extent is a multiple of, whatever the dynamic sizes are.
   layout::Shape getMultiples(mlir::Value value) const;
-  int64_t getMaximumBytes(mlir::Value value) const;
   static int64_t getElementBytes(mlir::Value value);
 
   const std::map<std::string, int64_t> &getMaximums() const { return maximums; }

@@ -121,6 +121,15 @@ namespace tessera::tv {
 ViewAttr getView(mlir::Type type);
 inline ViewAttr getView(mlir::Value value) { return getView(value.getType()); }
 
+/// How one device's part of a tensor lies.
+inline LocalAttr getLocal(mlir::Type type) {
+  return llvm::cast<LocalAttr>(
+      llvm::cast<mlir::RankedTensorType>(type).getEncoding());
+}
+inline LocalAttr getLocal(mlir::Value value) {
+  return getLocal(value.getType());
+}
+
 /// The same shape and element type under another encoding, or none.
 mlir::RankedTensorType withEncoding(mlir::Type type, mlir::Attribute encoding);
 
@@ -142,6 +151,13 @@ Result<std::vector<layout::View>> getBoxViews(WindowOpInterface op,
 
 /// What an element is in a scalar region: its type, signless.
 mlir::Type getScalarType(mlir::Type element);
+
+/// Whether both are one value, or made in the same way of such, where `skip`
+/// gives what a value is a copy of, or itself; whether both regions compute the
+/// same of what is the same.
+using Skip = llvm::function_ref<mlir::Value(mlir::Value)>;
+bool areSame(mlir::Value a, mlir::Value b, Skip skip);
+bool areSame(mlir::Region &a, mlir::Region &b, Skip skip);
 
 /// Puts the op's name into its location, if no name is there yet: what the op
 /// becomes is then known to come from it.

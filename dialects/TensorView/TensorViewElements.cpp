@@ -24,13 +24,8 @@ static Type elementType(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-static LocalAttr getLocal(Value tensor) {
-  return cast<LocalAttr>(
-      cast<RankedTensorType>(tensor.getType()).getEncoding());
-}
-
 Space tv::getSpace(Type type) {
-  auto local = cast<LocalAttr>(cast<RankedTensorType>(type).getEncoding());
+  const LocalAttr local = getLocal(type);
   Space space;
   size_t next = 0;
   for (const layout::Dim &dim : local.getLayoutView().dims) {

@@ -12,6 +12,7 @@
 #include "TensorView/TensorViewVerify.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -33,6 +34,44 @@ void tv::printScalarRegion(OpAsmPrinter &printer, Operation *, Region &region) {
       [&](BlockArgument argument) { printer.printRegionArgument(argument); });
   printer << ") ";
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
+}
+
+namespace {
+/// For OperationEquivalence: values inside of what is compared are alike as
+/// they are met, those around as they are made.
+struct Alike {
+  Skip skip;
+  IRMapping inside;
+
+  auto check() {
+    return [this](Value a, Value b) -> LogicalResult {
+      Value known = inside.lookupOrNull(a);
+      return success(known ? known == b : areSame(a, b, skip));
+    };
+  }
+  auto mark() {
+    return [this](Value a, Value b) { inside.map(a, b); };
+  }
+};
+} // namespace
+
+bool tv::areSame(Value a, Value b, Skip skip) {
+  a = skip(a), b = skip(b);
+  auto x = dyn_cast_or_null<OpResult>(a), y = dyn_cast_or_null<OpResult>(b);
+  if (a == b || !x || !y || x.getResultNumber() != y.getResultNumber())
+    return a == b;
+  Alike alike{skip, {}};
+  return OperationEquivalence::isEquivalentTo(
+      x.getOwner(), y.getOwner(), alike.check(), alike.mark(),
+      OperationEquivalence::IgnoreLocations |
+          OperationEquivalence::IgnoreDiscardableAttrs);
+}
+
+bool tv::areSame(Region &a, Region &b, Skip skip) {
+  Alike alike{skip, {}};
+  return OperationEquivalence::isRegionEquivalentTo(
+      &a, &b, alike.check(), alike.mark(),
+      OperationEquivalence::IgnoreLocations);
 }
 
 /// All but the number of a move, which is not the program's.

@@ -394,8 +394,7 @@ LogicalResult LocalRegionOp::verifyRegions() {
        llvm::enumerate(end.getOperands(), getResults())) {
     if (failed(verifyPart(*this, part, whole, "result #" + Twine(i), mesh)))
       return failure();
-    auto local =
-        cast<LocalAttr>(cast<RankedTensorType>(part.getType()).getEncoding());
+    const LocalAttr local = getLocal(part);
     auto canonical = [&](const layout::View &view) {
       return layout::canonicalize(view, shapeOf(whole), mesh.getMesh());
     };

@@ -234,8 +234,7 @@ LogicalResult Emitter::addInputs() {
 /// Which elements a local tensor has; its order in memory is no part of that.
 static std::tuple<tv::MeshAttr, layout::View, std::vector<layout::Extent>>
 getPlaced(Value value) {
-  auto local = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(value.getType()).getEncoding());
+  const tv::LocalAttr local = tv::getLocal(value);
   layout::View view = local.getLayoutView();
   view.alloc.reset();
   return {local.getView().getMesh(),
@@ -341,11 +340,7 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
 
 LogicalResult Emitter::addResult(OpResult result) {
   Operation *op = result.getOwner();
-  // The values of variants are one tensor, the choice's result.
-  Value value = result;
-  for (OpOperand &use : result.getUses())
-    if (auto choice = dyn_cast<plan::ChooseOp>(use.getOwner()))
-      value = choice.getResult(use.getOperandNumber() % choice.getNumResults());
+  Value value = plan::getChosen(result);
   if (plan::JoinOp join = plan::getJoin(value); join && !ids.contains(value))
     if (failed(addJoin(join)))
       return failure();
@@ -551,32 +546,24 @@ LogicalResult Emitter::addStep(Operation *op) {
         push(op, op.getSource(), std::move(contract));
         return success();
       })
-      .Case([&](plan::AttendOp op) {
+      .Case<plan::AttendOp, plan::AttendGradOp>([&](auto op) {
         fb::AttendT attend;
         attend.query = id(op.getQuery());
         attend.key = id(op.getKey());
         attend.value = id(op.getValue());
-        attend.result = id(op.getResult());
         if (op.getLse())
           attend.lse = id(op.getLse());
         attend.scale = op.getScale().convertToDouble();
         attend.causal = op.getCausal();
-        push(op, op.getSource(), std::move(attend));
-        return success();
-      })
-      .Case([&](plan::AttendGradOp op) {
-        fb::AttendT attend;
-        attend.query = id(op.getQuery());
-        attend.key = id(op.getKey());
-        attend.value = id(op.getValue());
-        attend.result = id(op.getOutput());
-        attend.lse = id(op.getLse());
-        attend.scale = op.getScale().convertToDouble();
-        attend.causal = op.getCausal();
-        attend.grad = id(op.getGrad());
-        attend.query_grad = id(op.getQueryGrad());
-        attend.key_grad = id(op.getKeyGrad());
-        attend.value_grad = id(op.getValueGrad());
+        if constexpr (std::is_same_v<decltype(op), plan::AttendOp>) {
+          attend.result = id(op.getResult());
+        } else {
+          attend.result = id(op.getOutput());
+          attend.grad = id(op.getGrad());
+          attend.query_grad = id(op.getQueryGrad());
+          attend.key_grad = id(op.getKeyGrad());
+          attend.value_grad = id(op.getValueGrad());
+        }
         push(op, op.getSource(), std::move(attend));
         return success();
       })

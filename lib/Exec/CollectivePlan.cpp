@@ -44,20 +44,6 @@ static void setDigit(Coords &coords, const SubAxis &sub, int64_t value,
   coords[sub.axis] += (value - sub.digit(mesh, coords)) * rest;
 }
 
-static int64_t sizeOf(const std::vector<SubAxis> &axes) {
-  int64_t n = 1;
-  for (const SubAxis &sub : axes)
-    n *= sub.size;
-  return n;
-}
-
-static std::vector<SubAxis> partialAxes(const layout::View &view) {
-  std::vector<SubAxis> axes;
-  for (const layout::Partial &partial : view.partial)
-    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
-  return axes;
-}
-
 std::vector<int> tessera::groupAlong(const std::vector<SubAxis> &axes,
                                      const layout::Mesh &mesh, int rank) {
   std::vector<int> ranks;

@@ -22,13 +22,6 @@ namespace tessera::layout {
 // Sub-axes and partial states of views
 //===----------------------------------------------------------------------===//
 
-std::vector<SubAxis> partialAxes(const View &view) {
-  std::vector<SubAxis> axes;
-  for (const Partial &state : view.partial)
-    axes.insert(axes.end(), state.axes.begin(), state.axes.end());
-  return axes;
-}
-
 std::optional<Combiner> changedCombiner(const View &from, const View &to) {
   for (auto [some, others] : {std::pair(&from, &to), std::pair(&to, &from)})
     for (const Partial &state : some->partial)
@@ -68,13 +61,6 @@ std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
     }
   }
   return result;
-}
-
-int64_t sizeOf(const std::vector<SubAxis> &axes) {
-  int64_t size = 1;
-  for (const SubAxis &sub : axes)
-    size *= sub.size;
-  return size;
 }
 
 std::vector<Partial> withoutPartial(const View &view,

@@ -29,8 +29,7 @@
 
 namespace tessera::layout {
 
-/// Sub-axes of partial states, and those that split some dimension.
-std::vector<SubAxis> partialAxes(const View &view);
+/// Sub-axes that split some dimension.
 std::vector<SubAxis> splitAxes(const View &view);
 /// Of the partial states that a move combines, or else makes.
 std::optional<Combiner> changedCombiner(const View &from, const View &to);
@@ -40,8 +39,6 @@ bool overlap(const std::vector<SubAxis> &a, const std::vector<SubAxis> &b);
 /// border (6 as 2 * 3 and as 3 * 2) have none in common.
 std::vector<SubAxis> intersect(const std::vector<SubAxis> &a,
                                const std::vector<SubAxis> &b);
-/// The number of devices along `axes`.
-int64_t sizeOf(const std::vector<SubAxis> &axes);
 
 /// `product` with the digits of `axes` in memory: what a gather over them
 /// leaves.

@@ -163,10 +163,6 @@ int64_t localExtent(const Product &product, int64_t bound, const Mesh &mesh,
 /// The `index`-th of them.
 int64_t localToGlobal(const Product &product, int64_t bound, const Mesh &mesh,
                       const Coords &coords, int64_t index);
-/// Where `value` is among them; nothing when it is not held.
-std::optional<int64_t> globalToLocal(const Product &product, int64_t bound,
-                                     const Mesh &mesh, const Coords &coords,
-                                     int64_t value);
 
 /// One extent for each view dimension.
 Shape localShape(const View &view, const Shape &shape, const Mesh &mesh,
@@ -200,6 +196,10 @@ std::vector<Run> localRuns(const Product &product, int64_t bound,
 /// Sub-axes that split some dimension, and those of partial states, sorted.
 std::vector<SubAxis> axesOf(const Product &product);
 std::vector<SubAxis> axesOf(const View &view);
+/// Those of partial states, as they are written.
+std::vector<SubAxis> partialAxes(const View &view);
+/// The number of devices along `axes`.
+int64_t sizeOf(const std::vector<SubAxis> &axes);
 
 /// Whether blocks of a dimension lie along `axes`, outermost first, and nothing
 /// else splits it.
@@ -212,8 +212,6 @@ bool liesInBlocks(const Dim &dim, const std::vector<SubAxis> &axes);
 /// ambiguous an error names the dimension.
 Result<View> reshapeView(const View &view, const Shape &from, const Shape &to,
                          const Mesh &mesh);
-/// Result dimension i is operand dimension perm[i], in the same memory.
-Result<View> transposeView(const View &view, const std::vector<int64_t> &perm);
 /// The view of the box at `offsets` of `sizes` where it already lies; its order
 /// in memory is undecided, as the box need not be dense. A split dynamic
 /// dimension is sliced whole.

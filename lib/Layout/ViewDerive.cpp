@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The views under which a reshape, a transpose or a slice moves no data, and
+// The views under which a reshape or a slice moves no data, and
 // when one view splits another further.
 //
 // A reshape pairs the least groups of operand and result dimensions that hold
@@ -474,45 +474,8 @@ Result<View> layout::reshapeView(const View &view, const Shape &from,
 }
 
 //===----------------------------------------------------------------------===//
-// Transpose and slice
+// Slice
 //===----------------------------------------------------------------------===//
-
-Result<View> layout::transposeView(const View &view,
-                                   const std::vector<int64_t> &perm) {
-  View result;
-  result.partial = view.partial;
-  std::vector<size_t> first; // tensor dimension at which each dim starts
-  size_t rank = 0;
-  for (const Dim &dim : view.dims) {
-    first.push_back(rank);
-    rank += dim.span;
-  }
-  std::vector<int64_t> newDim(view.dims.size(), -1);
-  for (size_t i = 0; i < perm.size();) {
-    auto start = std::find(first.begin(), first.end(), size_t(perm[i]));
-    size_t dim = start - first.begin();
-    int64_t span = start == first.end() ? 0 : view.dims[dim].span;
-    for (int64_t k = 0; k < span; ++k)
-      if (i + k >= perm.size() || perm[i + k] != perm[i] + k)
-        span = 0;
-    if (span == 0)
-      return Error{"dimension " + text(perm[i]) +
-                   " is part of a flat(k), whose dimensions stay together and "
-                   "in order; move the data first"};
-    newDim[dim] = result.dims.size();
-    result.dims.push_back(view.dims[dim]);
-    if (!view.priority.empty())
-      result.priority.push_back(view.priority[dim]);
-    i += span;
-  }
-  // The same memory, its local dimensions renumbered.
-  if (view.alloc) {
-    result.alloc.emplace();
-    for (int64_t dim : *view.alloc)
-      result.alloc->push_back(newDim[dim]);
-  }
-  return result;
-}
 
 Result<View> layout::sliceView(const View &view, const Shape &shape,
                                const Shape &offsets, const Shape &sizes,

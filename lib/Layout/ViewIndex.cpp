@@ -220,16 +220,6 @@ int64_t layout::localToGlobal(const Product &product, int64_t bound,
   return Digits(product, bound, mesh, coords).select(index);
 }
 
-std::optional<int64_t> layout::globalToLocal(const Product &product,
-                                             int64_t bound, const Mesh &mesh,
-                                             const Coords &coords,
-                                             int64_t value) {
-  Digits digits(product, bound, mesh, coords);
-  if (!digits.has(value))
-    return std::nullopt;
-  return digits.countBelow(value);
-}
-
 std::vector<Run> layout::localRuns(const Product &product, int64_t bound,
                                    const Mesh &mesh, const Coords &coords) {
   Digits digits(product, bound, mesh, coords);
@@ -353,13 +343,25 @@ std::vector<SubAxis> layout::axesOf(const Product &product) {
 }
 
 std::vector<SubAxis> layout::axesOf(const View &view) {
-  std::vector<SubAxis> axes;
+  std::vector<SubAxis> axes = partialAxes(view);
   for (const Dim &dim : view.dims)
     collectAxes(dim.product, axes);
-  for (const Partial &partial : view.partial)
-    axes.insert(axes.end(), partial.axes.begin(), partial.axes.end());
   std::sort(axes.begin(), axes.end());
   return axes;
+}
+
+std::vector<SubAxis> layout::partialAxes(const View &view) {
+  std::vector<SubAxis> axes;
+  for (const Partial &state : view.partial)
+    axes.insert(axes.end(), state.axes.begin(), state.axes.end());
+  return axes;
+}
+
+int64_t layout::sizeOf(const std::vector<SubAxis> &axes) {
+  int64_t size = 1;
+  for (const SubAxis &sub : axes)
+    size *= sub.size;
+  return size;
 }
 
 bool layout::liesInBlocks(const Dim &dim, const std::vector<SubAxis> &axes) {

@@ -93,10 +93,6 @@ void ModuleBuilder::setReport(std::string text) {
   sections[static_cast<size_t>(Section::Report)] = std::move(text);
 }
 
-void ModuleBuilder::setProducer(std::string name) {
-  producer = std::move(name);
-}
-
 void ModuleBuilder::setFeatures(uint64_t bits) { features |= bits; }
 
 std::string ModuleBuilder::build() const {
@@ -119,7 +115,7 @@ std::string ModuleBuilder::build() const {
   header.cpuLevel = cpuLevel;
   header.numSections = table.size();
   header.fileSize = end;
-  producer.copy(header.producer, sizeof header.producer - 1);
+  std::strcpy(header.producer, "tessera");
 
   std::string file(end, '\0');
   auto writeHeader = [&] { std::memcpy(file.data(), &header, sizeof header); };

@@ -73,8 +73,6 @@ public:
   /// Tensors of storage Constant refer to offsets in this; align them to 64.
   void setConstants(std::string bytes);
   void setReport(std::string text);
-  /// At most 63 bytes are kept.
-  void setProducer(std::string name);
   /// Bits that a reader must know to run this module; a plan in object form
   /// adds its own.
   void setFeatures(uint64_t features);
@@ -85,7 +83,6 @@ public:
 
 private:
   std::array<std::string, kNumSections> sections;
-  std::string producer = "tessera";
   uint64_t features = 0;
   uint32_t cpuLevel = 0;
 };

@@ -148,47 +148,6 @@ static Value skipPlacing(Value value) {
   return value;
 }
 
-static bool areSame(Value a, Value b);
-
-namespace {
-/// For OperationEquivalence: values inside of what is compared are alike as
-/// they are met, those around as they are made.
-struct Alike {
-  IRMapping inside;
-
-  auto check() {
-    return [this](Value a, Value b) -> LogicalResult {
-      Value known = inside.lookupOrNull(a);
-      return success(known ? known == b : areSame(a, b));
-    };
-  }
-  auto mark() {
-    return [this](Value a, Value b) { inside.map(a, b); };
-  }
-};
-} // namespace
-
-/// Whether both are one value, or made in the same way.
-static bool areSame(Value a, Value b) {
-  a = skipPlacing(a), b = skipPlacing(b);
-  auto x = dyn_cast_or_null<OpResult>(a), y = dyn_cast_or_null<OpResult>(b);
-  if (a == b || !x || !y || x.getResultNumber() != y.getResultNumber())
-    return a == b;
-  Alike alike;
-  return OperationEquivalence::isEquivalentTo(
-      x.getOwner(), y.getOwner(), alike.check(), alike.mark(),
-      OperationEquivalence::IgnoreLocations |
-          OperationEquivalence::IgnoreDiscardableAttrs);
-}
-
-/// Whether both regions compute the same of what is the same.
-static bool areSame(Region &a, Region &b) {
-  Alike alike;
-  return OperationEquivalence::isRegionEquivalentTo(
-      &a, &b, alike.check(), alike.mark(),
-      OperationEquivalence::IgnoreLocations);
-}
-
 /// Where sequences begin and how much of them is used, where that is known.
 template <typename Op> static std::pair<Value, Value> getSequences(Op op) {
   if (!op.getTiles())
@@ -256,8 +215,9 @@ static LogicalResult verifyForward(AttentionGradOp op) {
         Operand("key", op.getKey(), forward.getKey()),
         Operand("value", op.getValue(), forward.getValue())})
     // Who calls may give one tensor twice, whole and split.
-    if (!areSame(own, other) && !(isa<BlockArgument>(skipPlacing(own)) &&
-                                  isa<BlockArgument>(skipPlacing(other))))
+    if (!areSame(own, other, skipPlacing) &&
+        !(isa<BlockArgument>(skipPlacing(own)) &&
+          isa<BlockArgument>(skipPlacing(other))))
       return fail(Twine("differs from its attention in its ") + name);
   for (auto [name, own, other] :
        {Operand("block mask", op.getBlockMask(), forward.getBlockMask()),
@@ -266,13 +226,13 @@ static LogicalResult verifyForward(AttentionGradOp op) {
                 isKnown ? itsBegins : Value()),
         Operand("used lengths", isKnown ? used : Value(),
                 isKnown ? itsUsed : Value())})
-    if (!areSame(own, other))
+    if (!areSame(own, other, skipPlacing))
       return fail(Twine("differs from its attention in its ") + name);
   using Mod = std::tuple<StringRef, Region *, Region *>;
   for (auto [name, own, other] :
        {Mod("score_mod", &op.getScoreMod(), &forward.getScoreMod()),
         Mod("mask_mod", &op.getMaskMod(), &forward.getMaskMod())})
-    if (!areSame(*own, *other))
+    if (!areSame(*own, *other, skipPlacing))
       return fail(Twine("differs from its attention in its ") + name);
   return success();
 }

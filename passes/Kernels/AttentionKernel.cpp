@@ -18,9 +18,7 @@ using namespace mlir;
 using namespace tessera;
 
 static layout::Extent getNumKeys(Value key) {
-  return cast<tv::LocalAttr>(
-             cast<RankedTensorType>(key.getType()).getEncoding())
-      .getExtents()[2];
+  return getLocal(key).getExtents()[2];
 }
 static layout::Extent getNumKeys(tv::AttentionOp op) {
   return op.getPages() ? layout::Extent(op.getNumKeys())

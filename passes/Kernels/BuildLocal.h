@@ -26,8 +26,7 @@ struct LocalShape {
 
   LocalShape() = default;
   explicit LocalShape(mlir::Value tensor) {
-    auto local = mlir::cast<tv::LocalAttr>(
-        mlir::cast<mlir::RankedTensorType>(tensor.getType()).getEncoding());
+    const tv::LocalAttr local = tv::getLocal(tensor);
     mesh = local.getView().getMesh();
     dims = local.getLayoutView().dims;
     extents = local.getExtents();
@@ -59,11 +58,7 @@ struct LocalShape {
   LocalShape summed(mlir::Value tensor,
                     llvm::ArrayRef<layout::Dim> dims = {}) const {
     LocalShape result = *this;
-    result.partial =
-        mlir::cast<tv::LocalAttr>(
-            mlir::cast<mlir::RankedTensorType>(tensor.getType()).getEncoding())
-            .getLayoutView()
-            .partial;
+    result.partial = tv::getLocal(tensor).getLayoutView().partial;
     std::vector<layout::SubAxis> axes;
     for (const layout::Dim &dim : dims)
       llvm::append_range(axes, layout::axesOf(dim.product));

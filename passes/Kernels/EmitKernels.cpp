@@ -162,13 +162,13 @@ LogicalResult Emitter::replace(Operation *op, plan::AliasKind kind,
 
 Value Emitter::copy(Location loc, Value planned, StringRef source) {
   // Dense and row-major.
-  auto type = cast<RankedTensorType>(planned.getType());
-  auto local = cast<tv::LocalAttr>(type.getEncoding());
+  const tv::LocalAttr local = getLocal(planned);
   layout::View view = local.getLayoutView();
   view.alloc.reset();
-  auto dense = tv::LocalAttr::get(type.getContext(), local.getView().with(view),
-                                  local.getExtents());
-  return plan::CopyOp::create(builder, loc, tv::withEncoding(type, dense),
+  auto dense = tv::LocalAttr::get(
+      local.getContext(), local.getView().with(view), local.getExtents());
+  return plan::CopyOp::create(builder, loc,
+                              tv::withEncoding(planned.getType(), dense),
                               planned, builder.getStringAttr(source));
 }
 

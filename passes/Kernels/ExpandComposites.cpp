@@ -41,10 +41,10 @@ static SmallVector<Value> expandBias(tv::ContractionOpInterface op,
   Value product = tv::ContractOp::create(
       b, op.getLoc(), type, op.getA(), op.getB(), /*bias=*/Value(),
       op.getAddend(), labels.a, labels.b, labels.result);
-  auto local = cast<tv::LocalAttr>(type.getEncoding());
   Value bias = tv::BroadcastOp::create(
       b, op.getLoc(), type, op.getBias(),
-      b.getDenseI64ArrayAttr(int64_t(local.getExtents().size()) - 1), product);
+      b.getDenseI64ArrayAttr(int64_t(getLocal(type).getExtents().size()) - 1),
+      product);
   return {build.map(
       {product, bias}, type, [&](OpBuilder &b, ValueRange args) -> Value {
         return arith::AddFOp::create(b, op.getLoc(), args[0], args[1]);

@@ -273,9 +273,8 @@ std::pair<Value, Value> KernelEmitter::localIndex(const layout::Mesh &mesh,
 
 std::pair<Value, Value> KernelEmitter::localIndex(Value tensor, int64_t dim,
                                                   Value global) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  return localIndex(cast<tv::LocalAttr>(type.getEncoding()).getLayoutMesh(),
-                    getSpace(type)[dim], global);
+  return localIndex(getLocal(tensor).getLayoutMesh(),
+                    getSpace(tensor.getType())[dim], global);
 }
 
 Value KernelEmitter::localExtent(const layout::Mesh &mesh,
@@ -294,8 +293,7 @@ Value KernelEmitter::localExtent(const layout::Mesh &mesh,
 
 SmallVector<Value> KernelEmitter::globalIndices(Type type,
                                                 ArrayRef<Value> local) {
-  auto encoding =
-      cast<tv::LocalAttr>(cast<RankedTensorType>(type).getEncoding());
+  const tv::LocalAttr encoding = getLocal(type);
   SmallVector<Value> result;
   Arith math{b, location};
   for (auto [dim, index] : llvm::zip_equal(getSpace(type), local)) {
@@ -319,8 +317,7 @@ SmallVector<Value> KernelEmitter::globalIndices(Type type,
 
 std::pair<Value, SmallVector<Value>>
 KernelEmitter::localIndices(Type type, ArrayRef<Value> global) {
-  auto encoding =
-      cast<tv::LocalAttr>(cast<RankedTensorType>(type).getEncoding());
+  const tv::LocalAttr encoding = getLocal(type);
   SmallVector<Value> result;
   Arith math{b, location};
   Value isHeld = yes();

@@ -269,8 +269,7 @@ SmallVector<Value> KernelEmitter::localExtents(Value tensor) {
             size = size ? size : search(operand, space[i]);
     }
     if (!size)
-      size = localExtent(
-          cast<tv::LocalAttr>(type.getEncoding()).getLayoutMesh(), space[i]);
+      size = localExtent(getLocal(type).getLayoutMesh(), space[i]);
     sizes.push_back(size);
   }
   return sizes;

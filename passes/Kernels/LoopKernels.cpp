@@ -21,11 +21,6 @@
 using namespace mlir;
 using namespace tessera;
 
-static tv::LocalAttr getLocal(Value tensor) {
-  return cast<tv::LocalAttr>(
-      cast<RankedTensorType>(tensor.getType()).getEncoding());
-}
-
 static Type getElement(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }

@@ -39,9 +39,8 @@ static Memory getRowMajor(Type type) {
 }
 
 Memory tessera::getOwnMemory(Type type) {
-  auto local = cast<tv::LocalAttr>(cast<RankedTensorType>(type).getEncoding());
   Memory memory = getRowMajor(type);
-  if (const auto &alloc = local.getLayoutView().alloc)
+  if (const auto &alloc = getLocal(type).getLayoutView().alloc)
     memory.order.assign(alloc->begin(), alloc->end());
   return memory;
 }
@@ -299,11 +298,7 @@ bool tessera::mayBeReturned(Value planned) {
 
 bool tessera::mayBeJoined(tv::WindowOpInterface op) {
   Value whole = op.getWhole();
-  auto viewOf = [](Value tensor) {
-    return cast<tv::LocalAttr>(
-        cast<RankedTensorType>(tensor.getType()).getEncoding());
-  };
-  const tv::LocalAttr view = viewOf(whole);
+  const tv::LocalAttr view = getLocal(whole);
   const Memory memory = getOwnMemory(whole.getType());
   const auto boxes =
       tv::getBoxViews(op, view.getLayoutView(), view.getLayoutMesh());
@@ -314,7 +309,7 @@ bool tessera::mayBeJoined(tv::WindowOpInterface op) {
       llvm::zip_equal(op->getOperands(), *boxes), [&](auto operandAndBox) {
         auto [operand, box] = operandAndBox;
         return plan::canBeJoined(operand) &&
-               viewOf(operand).getLayoutView().dims == box.dims &&
+               getLocal(operand).getLayoutView().dims == box.dims &&
                mayBeWritten(operand, getBoxMemory(memory, whole.getType(),
                                                   operand.getType()));
       });

@@ -14,6 +14,7 @@
 
 namespace tessera {
 
+using tv::getLocal;
 using tv::getSpace;
 using tv::LocalDim;
 using tv::Space;

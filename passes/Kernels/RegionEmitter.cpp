@@ -314,8 +314,8 @@ Value KernelEmitter::loadCaptured(Operation *op, Value tensor,
                 getKernelScalar(type.getElementType()));
   Ranges ranges(indexOf, op->getParentOfType<func::FuncOp>());
   Value inside = yes();
-  for (auto [index, extent] : llvm::zip_equal(
-           indices, cast<tv::LocalAttr>(type.getEncoding()).getExtents()))
+  for (auto [index, extent] :
+       llvm::zip_equal(indices, getLocal(type).getExtents()))
     if (!ranges.isIndex(index, extent))
       inside = b.createOrFold<arith::AndIOp>(
           location, inside, inRange(index, this->extent(extent)));

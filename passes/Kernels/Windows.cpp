@@ -21,14 +21,10 @@ std::optional<SmallVector<int64_t>> tessera::getWindow(Operation *op) {
   auto box = dyn_cast<tv::WindowOpInterface>(op);
   if (!box || box.getWhole().getDefiningOp() == op)
     return std::nullopt;
-  auto viewOf = [](Value tensor) {
-    return cast<tv::LocalAttr>(
-        cast<RankedTensorType>(tensor.getType()).getEncoding());
-  };
-  tv::LocalAttr from = viewOf(box.getWhole());
+  tv::LocalAttr from = getLocal(box.getWhole());
   std::vector<layout::Dim> sources = from.getLayoutView().dims,
                            targets =
-                               viewOf(op->getResult(0)).getLayoutView().dims;
+                               getLocal(op->getResult(0)).getLayoutView().dims;
   Result<std::vector<layout::View>> views =
       tv::getBoxViews(box, from.getLayoutView(), from.getLayoutMesh());
   if (!views || views->front().dims != targets ||
@@ -102,16 +98,12 @@ static bool isOneRun(const layout::Product &product) {
 bool tessera::isWindow(comm::SliceOp slice) {
   if (slice.getNumOperands() != 1)
     return false;
-  auto source = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(slice.getInputs().front().getType())
-          .getEncoding());
-  auto target = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(slice.getResults().front().getType())
-          .getEncoding());
-  if (source.getLayoutView().partial != target.getLayoutView().partial)
+  Type input = slice.getInputs().front().getType(),
+       result = slice.getResults().front().getType();
+  if (getLocal(input).getLayoutView().partial !=
+      getLocal(result).getLayoutView().partial)
     return false;
-  Space from = getSpace(slice.getInputs().front().getType());
-  Space to = getSpace(slice.getResults().front().getType());
+  Space from = getSpace(input), to = getSpace(result);
   if (from.size() != to.size())
     return false;
   for (auto [a, b] : llvm::zip_equal(from, to)) {

@@ -43,12 +43,8 @@ namespace tessera::tv {
 /// between two meetings.
 static constexpr unsigned kMeetings = 2;
 
-static LocalAttr localOf(Value value) {
-  return cast<LocalAttr>(cast<RankedTensorType>(value.getType()).getEncoding());
-}
-
 static const layout::View &viewOf(Value value) {
-  return localOf(value).getLayoutView();
+  return getLocal(value).getLayoutView();
 }
 
 static bool isPlain(Value value) {
@@ -70,7 +66,7 @@ static comm::AxesAttr getBlockAxes(Value table) {
   if (axes.empty() || !layout::liesInBlocks(view.dims[0], axes))
     return {};
   return comm::AxesAttr::get(table.getContext(),
-                             localOf(table).getView().getMesh(), axes);
+                             getLocal(table).getView().getMesh(), axes);
 }
 
 /// The local type, with the order in memory of `lies`, or row-major.
@@ -227,7 +223,7 @@ std::optional<Move> Fetcher::findMove(const Reader &reader) {
 
 std::optional<layout::Shape> Fetcher::getMaxShape(Value value) {
   layout::Shape shape;
-  for (const layout::Extent &extent : localOf(value).getExtents()) {
+  for (const layout::Extent &extent : getLocal(value).getExtents()) {
     std::optional<int64_t> size = extent.evaluate(maximums);
     if (!size)
       return std::nullopt;
@@ -283,7 +279,7 @@ void Fetcher::setPrices(const Move &move, Operation *op, Value result) {
 /// `index` where its dimensions lie as `dims`, of what this device has of it;
 /// null if that is not all there.
 Value Fetcher::place(OpBuilder &builder, Value index, ArrayRef<Dim> dims) {
-  LocalAttr local = localOf(index);
+  LocalAttr local = getLocal(index);
   if (!isPlain(index) || !local.getLayoutView().partial.empty())
     return {};
   for (auto [now, then] : llvm::zip_equal(local.getLayoutView().dims, dims))
@@ -299,7 +295,7 @@ Value Fetcher::place(OpBuilder &builder, Value index, ArrayRef<Dim> dims) {
     if (own.getType() == type)
       return own;
   }
-  layout::View view = cast<LocalAttr>(type.getEncoding()).getLayoutView();
+  layout::View view = getLocal(type).getLayoutView();
   auto axes = comm::AxesAttr::get(
       builder.getContext(), local.getView().getMesh(),
       layout::subtract(layout::axesOf(view),
@@ -315,7 +311,7 @@ Value Fetcher::fetch(OpBuilder &builder, const Move &move, ValueRange at,
                      Value last) {
   if (llvm::is_contained(at, Value()) || !llvm::all_equal(at.getTypes()))
     return {};
-  LocalAttr table = localOf(move.table), index = localOf(at[0]);
+  LocalAttr table = getLocal(move.table), index = getLocal(at[0]);
   std::vector<layout::Extent> extents = index.getExtents();
   std::vector<Dim> dims = index.getLayoutView().dims;
   llvm::append_range(extents,
@@ -353,7 +349,7 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
   if (!numbers)
     return {};
   auto inRows = [&](Value like, size_t kept) {
-    LocalAttr local = localOf(like);
+    LocalAttr local = getLocal(like);
     std::vector<layout::Extent> extents = local.getExtents();
     std::vector<Dim> dims = local.getLayoutView().dims;
     extents.resize(kept);
@@ -364,9 +360,9 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
     auto [extents, dims] = inRows(like, kept);
     extents.push_back(1);
     dims.push_back(layout::canonicalize(layout::View::replicated(1), {1},
-                                        localOf(like).getLayoutMesh())
+                                        getLocal(like).getLayoutMesh())
                        .dims[0]);
-    return getType(i32, localOf(like), std::move(extents), std::move(dims));
+    return getType(i32, getLocal(like), std::move(extents), std::move(dims));
   };
   Value tokens = ReshapeOp::create(builder, op.getLoc(), withOne(numbers, 1),
                                    plus(numbers, 1));
@@ -377,7 +373,7 @@ Value Fetcher::build(OpBuilder &builder, const Move &move, DispatchOp op,
                                      tokens, op.getExperts());
   auto [extents, dims] = inRows(op.getResult(), 2);
   Value at = ReshapeOp::create(builder, op.getLoc(),
-                               getType(i32, localOf(op.getResult()),
+                               getType(i32, getLocal(op.getResult()),
                                        std::move(extents), std::move(dims)),
                                plus(numbered.getResult(), -1));
   Value rows = fetch(builder, move, at, last);

@@ -30,9 +30,9 @@ namespace tessera::tv {
 
 /// The tensor of which `part` is one device's part, in its view.
 static RankedTensorType getWhole(Type part) {
-  auto type = cast<RankedTensorType>(part);
-  auto local = cast<LocalAttr>(type.getEncoding());
-  return RankedTensorType::get(local.getGlobalShape(), type.getElementType(),
+  const LocalAttr local = getLocal(part);
+  return RankedTensorType::get(local.getGlobalShape(),
+                               cast<RankedTensorType>(part).getElementType(),
                                local.getView());
 }
 

@@ -67,8 +67,7 @@ FailureOr<PlannedMemory> PlannedMemory::get(func::FuncOp main) {
 
 layout::Shape PlannedMemory::getShape(Value value) const {
   layout::Shape &shape = shapes[value.getType()];
-  auto local = cast<tv::LocalAttr>(
-      cast<RankedTensorType>(value.getType()).getEncoding());
+  const tv::LocalAttr local = tv::getLocal(value);
   if (shape.empty() && !local.getExtents().empty()) {
     layout::Shape global;
     for (const layout::Extent &extent : local.getExtents())
@@ -144,12 +143,7 @@ LogicalResult PlannedMemory::update() {
           reads.push_back(step);
       }
     for (OpResult result : op.getResults()) {
-      // The values of variants are one tensor, the choice's result.
-      Value value = result;
-      for (OpOperand &use : result.getUses())
-        if (auto choice = dyn_cast<plan::ChooseOp>(use.getOwner()))
-          value =
-              choice.getResult(use.getOperandNumber() % choice.getNumResults());
+      Value value = plan::getChosen(result);
       if (plan::JoinOp join = plan::getJoin(value))
         value = join.getResult();
       if (isCallers(value))

@@ -129,13 +129,10 @@ static void checkIndices(const View &view, const Shape &shape,
       int64_t bound = boundOf(view, i, shape), count = 0;
       Product digits = withRest(product, bound);
       for (int64_t value = 0; value < bound; ++value) {
-        std::optional<int64_t> index =
-            globalToLocal(product, bound, mesh, coords, value);
-        FUZZ_CHECK(index.has_value() == isHeld(digits, value, mesh, coords));
-        if (!index)
+        if (!isHeld(digits, value, mesh, coords))
           continue;
-        FUZZ_CHECK(*index == count++);
-        FUZZ_CHECK(localToGlobal(product, bound, mesh, coords, *index) ==
+        FUZZ_CHECK(count < local[i]);
+        FUZZ_CHECK(localToGlobal(product, bound, mesh, coords, count++) ==
                    value);
       }
       FUZZ_CHECK(local[i] == count);

@@ -420,38 +420,6 @@ TEST(Reshape, CarriesPartialAndDropsAForeignOrder) {
 }
 
 //===----------------------------------------------------------------------===//
-// Transpose
-//===----------------------------------------------------------------------===//
-
-TEST(Transpose, KeepsTheMemory) {
-  Mesh mesh = makeMesh("<x = 2, y = 3>");
-  View view = makeView("[did(x) * 2, 5, did(y) * 2], alloc = (1, 0, 2)", mesh);
-  Shape shape = {4, 5, 6}, local = {2, 5, 2};
-  std::vector<int64_t> perm = {2, 0, 1};
-  auto result = transposeView(view, perm);
-  ASSERT_TRUE(bool(result));
-  EXPECT_EQ(toString(*result, mesh),
-            "[did(y) * 2, did(x) * 2, 5], alloc = (2, 1, 0)");
-  std::vector<int64_t> before = localStrides(view, local);
-  std::vector<int64_t> after = localStrides(*result, {2, 2, 5});
-  for (size_t i = 0; i < perm.size(); ++i)
-    EXPECT_EQ(after[i], before[perm[i]]);
-}
-
-TEST(Transpose, KeepsFlatDimensionsTogether) {
-  Mesh mesh = makeMesh("<x = 3>");
-  View view = makeView("[flat(2) did(x) * 4, 5]", mesh);
-  auto result = transposeView(view, {2, 0, 1});
-  ASSERT_TRUE(bool(result));
-  EXPECT_EQ(toString(*result, mesh), "[5, flat(2) did(x) * 4]");
-  auto apart = transposeView(view, {0, 2, 1});
-  ASSERT_FALSE(bool(apart));
-  EXPECT_EQ(apart.message(),
-            "dimension 0 is part of a flat(k), whose dimensions stay together "
-            "and in order; move the data first");
-}
-
-//===----------------------------------------------------------------------===//
 // Slice
 //===----------------------------------------------------------------------===//
 

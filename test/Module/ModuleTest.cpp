@@ -74,7 +74,7 @@ bool contains(const std::string &text, const char *part) {
 TEST(Module, RoundTrip) {
   Result<ModuleReader> reader = ModuleReader::read(good());
   ASSERT_TRUE(reader) << reader.message();
-  EXPECT_EQ(reader->producer(), "test");
+  EXPECT_EQ(reader->producer(), "tessera");
   EXPECT_EQ(reader->section(Section::Code), "code");
   EXPECT_EQ(reader->section(Section::Report), "made by hand");
   EXPECT_EQ(reader->section(Section::Constants).size(), 16u);

@@ -237,7 +237,6 @@ struct PlanBuilder {
       builder.setCode(std::move(code), cpuLevel);
     builder.setConstants(std::move(constants));
     builder.setReport("made by hand");
-    builder.setProducer("test");
     return builder.build();
   }
 };

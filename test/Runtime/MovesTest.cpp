@@ -180,7 +180,11 @@ void checkMoves(const char *meshText, const layout::Shape &shape, int count,
           bound *= actual[d];
           at = at * actual[d] + index[d];
         }
-        if (!layout::globalToLocal(dim.product, bound, mesh, coords, at))
+        if (std::ranges::none_of(
+                layout::localRuns(dim.product, bound, mesh, coords),
+                [&](const layout::Run &run) {
+                  return at >= run.global && at < run.global + run.length;
+                }))
           return false;
       }
       return true;

@@ -19,12 +19,6 @@ using namespace tessera::cuda::dnn;
 /// another value, and masks no single query.
 static constexpr size_t kOldest = 91002;
 
-static std::string textOf(size_t version) {
-  return std::to_string(version / 10000) + "." +
-         std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
 Result<Api *> Api::open() {
   Result<Library> library = Library::open("libcudnn.so.9");
   if (!library)
@@ -45,9 +39,9 @@ Result<Api *> Api::open() {
     return status.error();
   const size_t version = api.getVersion();
   if (version < kOldest)
-    return Error{library->path() + " is cuDNN " + textOf(version) + "; " +
-                 textOf(kOldest) + " or later is needed"};
-  api.versionText = textOf(version);
+    return Error{library->path() + " is cuDNN " + toVersionText(version) +
+                 "; " + toVersionText(kOldest) + " or later is needed"};
+  api.versionText = toVersionText(version);
   return &api;
 }
 
@@ -62,7 +56,7 @@ Status Api::needs(size_t oldest, std::string_view what) const {
   if (getVersion() >= oldest)
     return Ok{};
   return Error{"it is cuDNN " + versionText + "; " + std::string(what) +
-               " need " + textOf(oldest) + " or later"};
+               " need " + toVersionText(oldest) + " or later"};
 }
 
 Status Api::check(Code code, std::string_view what) const {

@@ -21,6 +21,13 @@
 
 namespace tessera::cuda {
 
+/// A vendor's version: 91501 is 9.15.1.
+inline std::string toVersionText(size_t version) {
+  return std::to_string(version / 10000) + "." +
+         std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
 /// A shared library, never closed: vendor libraries keep threads and handlers.
 class Library {
 public:

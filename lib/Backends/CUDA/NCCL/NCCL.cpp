@@ -22,12 +22,6 @@ static constexpr int kOldest = 21800;
 /// The first whose windows tell whether memory is mapped.
 static constexpr int kWindows = 22800;
 
-static std::string textOf(int version) {
-  return std::to_string(version / 10000) + "." +
-         std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
 Result<Api *> Api::open() {
   Result<Library> library = Library::open("libnccl.so.2");
   if (!library)
@@ -43,9 +37,9 @@ Result<Api *> Api::open() {
   int version = 0;
   TSR_TRY(api.check(api.getVersion(&version), "tell its version", nullptr));
   if (version < kOldest)
-    return Error{library->path() + " is NCCL " + textOf(version) + "; " +
-                 textOf(kOldest) + " or later is needed"};
-  api.versionText = textOf(version);
+    return Error{library->path() + " is NCCL " + toVersionText(version) + "; " +
+                 toVersionText(kOldest) + " or later is needed"};
+  api.versionText = toVersionText(version);
   api.windows = version >= kWindows;
   if (!api.windows)
     return &api;
@@ -86,7 +80,7 @@ Status Api::check(State state, std::string_view what, Comm comm) const {
 Status Api::hasWindows() const {
   if (windows)
     return Ok{};
-  return Error{"symmetric memory needs NCCL " + textOf(kWindows) +
+  return Error{"symmetric memory needs NCCL " + toVersionText(kWindows) +
                " or later, this is " + versionText};
 }
 

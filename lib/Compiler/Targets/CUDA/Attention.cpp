@@ -18,24 +18,20 @@ using namespace tessera::cuda;
 /// Whether a device's heads are all those of its groups, or the same part of
 /// each: then its own numbers of heads say which group a head reads.
 template <typename Op> static bool headsMatch(Op op) {
-  auto local = [](Value tensor) {
-    return cast<tv::LocalAttr>(
-        cast<RankedTensorType>(tensor.getType()).getEncoding());
-  };
-  layout::View query = local(op.getQuery()).getLayoutView();
-  layout::View key = local(op.getKey()).getLayoutView();
-  layout::View value = local(op.getValue()).getLayoutView();
+  layout::View query = getLocal(op.getQuery()).getLayoutView();
+  layout::View key = getLocal(op.getKey()).getLayoutView();
+  layout::View value = getLocal(op.getValue()).getLayoutView();
   if (key.dims[1] != value.dims[1])
     return false;
-  int64_t heads = *local(op.getQuery()).getExtents()[1].getStatic();
-  int64_t groups = *local(op.getKey()).getExtents()[1].getStatic();
+  int64_t heads = *getLocal(op.getQuery()).getExtents()[1].getStatic();
+  int64_t groups = *getLocal(op.getKey()).getExtents()[1].getStatic();
   if (heads == groups)
     return query.dims[1] == key.dims[1];
   layout::View ofHeads;
   ofHeads.dims = {query.dims[1]};
   Result<layout::View> parts =
       layout::reshapeView(ofHeads, {heads}, {groups, heads / groups},
-                          local(op.getQuery()).getLayoutMesh());
+                          getLocal(op.getQuery()).getLayoutMesh());
   return parts && parts->dims.size() == 2 && parts->dims[0] == key.dims[1];
 }
 
@@ -198,13 +194,8 @@ static std::optional<std::string> whyNotInLibrary(Op op, ValueRange others) {
       depth > 128)
     return "its head dimension must be a multiple of 8, at most 128";
   // A query without keys has no softmax there.
-  auto extentOf = [](Value tensor) {
-    return cast<tv::LocalAttr>(
-               cast<RankedTensorType>(tensor.getType()).getEncoding())
-        .getExtents()[2];
-  };
-  layout::Extent queries = extentOf(op.getQuery()),
-                 keys = extentOf(op.getKey());
+  layout::Extent queries = getLocal(op.getQuery()).getExtents()[2],
+                 keys = getLocal(op.getKey()).getExtents()[2];
   bool fits = queries == keys || (queries.getStatic() && keys.getStatic() &&
                                   *queries.getStatic() <= *keys.getStatic());
   if (op.getCausal() && !fits)

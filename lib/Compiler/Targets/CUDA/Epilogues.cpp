@@ -29,9 +29,7 @@ static bool isSmallFloat(Type element) {
 }
 
 static bool isWhole(Value tensor) {
-  return cast<tv::LocalAttr>(getType(tensor).getEncoding())
-      .getLayoutView()
-      .partial.empty();
+  return getLocal(tensor).getLayoutView().partial.empty();
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,10 +118,9 @@ getEpilogue(tv::ContractionOpInterface product, Operation *op) {
 static constexpr int64_t kMaxSummedResults = 1 << 19;
 
 static bool isFewResults(Value tensor) {
-  auto local = cast<tv::LocalAttr>(getType(tensor).getEncoding());
   int64_t elements = 1;
-  for (auto [size, whole] :
-       llvm::zip_equal(getType(tensor).getShape(), local.getExtents())) {
+  for (auto [size, whole] : llvm::zip_equal(getType(tensor).getShape(),
+                                            getLocal(tensor).getExtents())) {
     if (ShapedType::isDynamic(size) && !whole.getStatic())
       return false;
     elements *= ShapedType::isDynamic(size) ? *whole.getStatic() : size;
