@@ -18,6 +18,7 @@
 // (`Ways`). A value of several uses is an end of its trees, where it lies as it
 // is; then the trees around one such value are placed together, for each view
 // in which that value may lie, but for those that read what another makes.
+// What more operands than one read of other values moves once for all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,23 +149,33 @@ void Placer::apply(const Region &region, const Solution &solution) {
   };
   if (region.center && !inside.contains(region.center.getDefiningOp()))
     settleCenter();
+  llvm::DenseMap<Value, SmallVector<Value>> there; // of what ops read
   for (auto [placed, way] : llvm::zip_equal(region.ops, solution.ways)) {
     Operation *op = placed->op;
     builder.setInsertionPoint(op);
     for (auto [operand, view] :
          llvm::zip_equal(op->getOpOperands(), way.operands)) {
       Value source = sourceOf(operand.get());
-      SmallVector<Value> from = {source};
-      if (source == region.center)
-        from.push_back(copyOfCenter);
-      else if (!isJoined(source))
-        llvm::append_range(from, copiesFor(region, source));
-      Value nearest =
-          *llvm::min_element(from, [&, view = view](Value a, Value b) {
-            return seconds(source, numberOf(a), view) <
-                   seconds(source, numberOf(b), view);
-          });
-      operand.set(moveTo(builder, nearest, view));
+      auto [known, isNew] = there.try_emplace(source);
+      SmallVector<Value> &from = known->second;
+      auto moveNearest = [&](int view) {
+        Value nearest = *llvm::min_element(from, [&](Value a, Value b) {
+          return seconds(source, numberOf(a), view) <
+                 seconds(source, numberOf(b), view);
+        });
+        return moveTo(builder, nearest, view);
+      };
+      if (isNew) {
+        from.push_back(source);
+        if (source == region.center)
+          from.push_back(copyOfCenter);
+        else if (!isJoined(source))
+          llvm::append_range(from, copiesFor(region, source));
+        for (const Shared &shared : solution.shared)
+          if (valueOf(region, shared) == source)
+            from.push_back(moveNearest(shared.view));
+      }
+      operand.set(moveNearest(view));
     }
     placed->now = way;
     if (Value result = op->getResult(0); result == region.center) {
@@ -205,11 +216,10 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
          llvm::zip_equal(placed->op->getOperands(), placed->now.operands)) {
       Value source = sourceOf(operand);
       key.push_back(view);
-      if (auto known = numbers.find(source); known != numbers.end()) {
-        key.push_back(known->second);
+      auto [known, isNew] = numbers.try_emplace(source, -2 - numbers.size());
+      key.push_back(known->second);
+      if (!isNew)
         continue;
-      }
-      key.push_back(-2);
       for (Value copy : copiesFor(region, source))
         key.push_back(numberOf(copy));
     }
@@ -238,8 +248,16 @@ void Placer::improve(const Region &region) {
     return;
   for (const Placed *placed : region.ops)
     inside.insert(placed->op);
+  findReads(region);
+  SmallVector<Way> waysNow;
+  for (const Placed *placed : region.ops)
+    waysNow.push_back(placed->now);
+  SmallVector<Shared> shared;
+  addShared(region, waysNow, shared);
   // Most regions take too little for a gain: their ways are not asked for.
-  auto asItIs = [&] { return solve(region, /*asItIs=*/true, kNever).seconds; };
+  auto asItIs = [&] {
+    return solve(region, shared, /*asItIs=*/true, kNever).seconds;
+  };
   if (double now = asItIs(); now == kNever || least > now - slack)
     return;
   least = 0;
@@ -252,7 +270,7 @@ void Placer::improve(const Region &region) {
     const double now = asItIs();
     if (least > now - slack)
       return;
-    Solution best = solve(region, /*asItIs=*/false, now - slack);
+    Solution best = findBest(region, shared, now - slack);
     if (ways.isSpent())
       return;
     if (best.seconds < now - slack)

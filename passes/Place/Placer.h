@@ -50,10 +50,22 @@ private:
     mlir::Value center; ///< null if there is none
   };
 
+  /// An operand of an op of a region, by their numbers.
+  using Read = std::pair<size_t, size_t>;
+
+  /// A move to `view` that operands share: of what the first of them reads.
+  struct Shared {
+    Read read;
+    int view;
+
+    bool operator==(const Shared &other) const = default;
+  };
+
   /// How ops of a region are placed.
   struct Solution {
     double seconds = std::numeric_limits<double>::infinity();
     int center = -1, copy = -1; ///< views of the center
+    llvm::SmallVector<Shared> shared;
     llvm::SmallVector<Way> ways;
   };
 
@@ -86,7 +98,19 @@ private:
 
   std::vector<int64_t> keyOf(const Region &region);
   void improve(const Region &region);
-  Solution solve(const Region &region, bool asItIs, double bound);
+  mlir::Value valueOf(const Region &region, const Shared &shared);
+  void findReads(const Region &region);
+  void addShared(const Region &region, llvm::ArrayRef<Way> chosen,
+                 llvm::SmallVectorImpl<Shared> &shared);
+  double pay(const Region &region, llvm::ArrayRef<Shared> shared);
+  Solution findBest(const Region &region, llvm::ArrayRef<Shared> now,
+                    double bound);
+  Solution solve(const Region &region, llvm::ArrayRef<Shared> shared,
+                 bool asItIs, double bound);
+  double payersOf(mlir::Value source) const {
+    auto known = reads.find(source);
+    return paysParts && known != reads.end() ? double(known->second.size()) : 1;
+  }
   double reach(const Region &region, mlir::Value source, int view);
   double leastReach(const Region &region, mlir::Value source, int view);
   bool isFree(mlir::OpOperand &use);
@@ -101,6 +125,7 @@ private:
   double timeTo(mlir::Value value, int from, int to, mlir::OpOperand &use);
   llvm::ArrayRef<mlir::Value> copiesFor(const Region &region,
                                         mlir::Value source);
+  llvm::SmallVector<int> viewsFor(const Region &region, mlir::Value source);
   void evaluate(const Region &region, const Placed &placed, bool asItIs,
                 double bound);
   void choose(const Region &region, mlir::Value value, int view,
@@ -137,6 +162,9 @@ private:
   llvm::DenseSet<mlir::Operation *> inside;
   llvm::DenseMap<mlir::Value, llvm::MapVector<int, Lie>> lies;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> copies;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> sharedViews;
+  llvm::MapVector<mlir::Value, llvm::SmallVector<Read>> reads; ///< shared
+  bool paysParts = false; ///< each of these a part of its move
   llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> reached,
       leastReached;
   int center = -1, copy = -1;

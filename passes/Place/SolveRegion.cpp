@@ -65,6 +65,62 @@ ArrayRef<Value> Placer::copiesFor(const Region &region, Value source) {
   return found;
 }
 
+/// The views in which `source` is there for the region.
+SmallVector<int> Placer::viewsFor(const Region &region, Value source) {
+  SmallVector<int> views;
+  for (Value copy : copiesFor(region, source))
+    views.push_back(numberOf(copy));
+  llvm::append_range(views, sharedViews.lookup(source));
+  return views;
+}
+
+/// Notes what more than one operand reads of what is made before the region.
+void Placer::findReads(const Region &region) {
+  reads.clear();
+  for (auto [at, placed] : llvm::enumerate(region.ops))
+    for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
+      if (Value source = sourceOf(operand);
+          source != region.center && !inside.contains(source.getDefiningOp()))
+        reads[source].emplace_back(at, i);
+  reads.remove_if([](const auto &each) { return each.second.size() < 2; });
+}
+
+/// Adds to `shared` the moves of these that ops need if they are placed as
+/// `chosen` says.
+void Placer::addShared(const Region &region, ArrayRef<Way> chosen,
+                       SmallVectorImpl<Shared> &shared) {
+  for (auto &[source, operands] : reads)
+    for (auto [op, operand] : operands) {
+      const Shared move = {operands[0], chosen[op].operands[operand]};
+      auto isThere = [&, to = move.view](Value copy) {
+        return numberOf(copy) == to;
+      };
+      if (llvm::none_of(copiesFor(region, source), isThere) &&
+          !llvm::is_contained(shared, move))
+        shared.push_back(move);
+    }
+}
+
+Value Placer::valueOf(const Region &region, const Shared &shared) {
+  const auto [op, operand] = shared.read;
+  return sourceOf(region.ops[op]->op->getOperand(operand));
+}
+
+/// The time until what is `shared` is there, which it is from now on.
+double Placer::pay(const Region &region, ArrayRef<Shared> shared) {
+  sharedViews.clear();
+  double sum = 0;
+  for (const Shared &each : shared) {
+    Value source = valueOf(region, each);
+    double least = kNever;
+    for (int is : viewsFor(region, source))
+      least = std::min(least, seconds(source, is, each.view));
+    sum += least;
+    sharedViews[source].push_back(each.view);
+  }
+  return sum;
+}
+
 /// The time until `source` lies as `view`.
 double Placer::reach(const Region &region, Value source, int view) {
   auto [known, isNew] = reached[source].try_emplace(view, kNever);
@@ -87,8 +143,9 @@ double Placer::reach(const Region &region, Value source, int view) {
                                   seconds(source, is, view));
     }
   } else {
-    for (Value copy : copiesFor(region, source))
-      least = std::min(least, seconds(source, numberOf(copy), view));
+    for (int is : viewsFor(region, source))
+      least = std::min(least, seconds(source, is, view));
+    least /= payersOf(source);
   }
   return least;
 }
@@ -107,8 +164,9 @@ double Placer::leastReach(const Region &region, Value source, int view) {
       if (lie.seconds < least)
         least = std::min(least, lie.seconds + leastSeconds(source, from, view));
   } else {
-    for (Value copy : copiesFor(region, source))
-      least = std::min(least, leastSeconds(source, numberOf(copy), view));
+    for (int is : viewsFor(region, source))
+      least = std::min(least, leastSeconds(source, is, view));
+    least /= payersOf(source);
   }
   return least;
 }
@@ -321,8 +379,37 @@ void Placer::choose(const Region &region, Value value, int view,
   }
 }
 
-Placer::Solution Placer::solve(const Region &region, bool asItIs,
-                               double bound) {
+/// With moves that operands share: each that takes less time, of those that
+/// there are `now`, and of those of a solution for which each operand would pay
+/// a part.
+Placer::Solution Placer::findBest(const Region &region, ArrayRef<Shared> now,
+                                  double bound) {
+  Solution best = solve(region, {}, /*asItIs=*/false, bound);
+  if (reads.empty())
+    return best;
+  SmallVector<Shared> candidates(now);
+  paysParts = true;
+  const Solution inParts = solve(region, {}, /*asItIs=*/false, bound);
+  paysParts = false;
+  if (!inParts.ways.empty())
+    addShared(region, inParts.ways, candidates);
+  for (size_t i = 0; i < candidates.size() && !ways.isSpent(); ++i) {
+    SmallVector<Shared> shared = best.shared;
+    shared.push_back(candidates[i]);
+    Solution other =
+        solve(region, shared, /*asItIs=*/false, std::min(bound, best.seconds));
+    if (other.seconds < best.seconds)
+      best = std::move(other);
+  }
+  return best;
+}
+
+Placer::Solution Placer::solve(const Region &region, ArrayRef<Shared> shared,
+                               bool asItIs, double bound) {
+  const double paid = pay(region, shared);
+  if (paid > bound || paid == kNever)
+    return {};
+  bound -= paid;
   lies.clear();
   reached.clear();
   leastReached.clear();
@@ -387,12 +474,13 @@ Placer::Solution Placer::solve(const Region &region, bool asItIs,
     llvm::DenseMap<Operation *, const Way *> chosen;
     for (auto [value, view] : ends)
       choose(region, value, view, chosen);
-    best = {before, center, copy, {}};
+    best = {before, center, copy, SmallVector<Shared>(shared), {}};
     for (const Placed *placed : region.ops)
       best.ways.push_back(*chosen.lookup(placed->op));
   };
   if (!region.center) {
     finish(0);
+    best.seconds += paid;
     return best;
   }
 
@@ -442,5 +530,6 @@ Placer::Solution Placer::solve(const Region &region, bool asItIs,
       if (other != is)
         solveFrom(is, other, lie.seconds);
   }
+  best.seconds += paid;
   return best;
 }

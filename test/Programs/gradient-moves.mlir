@@ -4,7 +4,8 @@
 // RUN: tessera-opt %t --split-input-file --tessera=to=kernels --interpret=2 -o /dev/null
 
 // A weight split over the batch's axis, and whole where the text says so: it is gathered,
-// and its gradient reduced back into the weight's own view.
+// and its gradient reduced back into the weight's own view. Of moves that take a latency
+// only there would be one, of the batch and the weight.
 // CHECK: comm.all_gather
 // CHECK: comm.all_reduce
 // CHECK: comm.reduce_scatter
@@ -19,6 +20,7 @@
 !whole = tensor<6x4xf32>
 !y = tensor<48x6xf32>
 !loss = tensor<f32, #tv.view<#m, []>>
+module attributes {tv.machine = #tv.machine<latency = 1.0e-7, bandwidth = 1.0e7, copy = 2.0e12, loops = 3.0e14>} {
 func.func private @loss(%x: !x, %w: !w) -> !loss {
   %0 = tv.constrain %w : (!w) -> !whole to #tv.view<#m, [_, _]>
   %1 = tv.linear %x, %0 : (!x, !whole) -> !y
@@ -29,6 +31,7 @@ func.func private @loss(%x: !x, %w: !w) -> !loss {
 func.func @main(%x: !x, %w: !w {tv.role = "weight"}) -> (!loss, !w) {
   %loss, %dw = tv.gradient @loss(%x, %w) of [0] to [1] : (!x, !w) -> (!loss, !w)
   return %loss, %dw : !loss, !w
+}
 }
 
 // -----

@@ -90,6 +90,33 @@ func.func @of_two_uses(%a: !a) -> !c {
 
 // -----
 
+#m = #tv.mesh<x = 4>
+!x = tensor<1024x1024xf32, #tv.view<#m, [_, did(x) * _]>>
+!y = tensor<1024x1024xf32>
+!v = tensor<1024xf32>
+!o = tensor<1024x1024xf32, #tv.view<#m, [did(x) * _, _]>>
+
+// One move of the argument serves both that read it: what is computed around the value
+// after them, which has two uses as well, counts it once.
+// CHECK-LABEL: @read_twice
+// CHECK-NEXT: %[[X:.*]] = tv.reshard %arg0
+// CHECK-NEXT: tv.reduce max %[[X]]
+// CHECK-NEXT: tv.broadcast
+// CHECK-NEXT: tv.sub %[[X]]
+// CHECK-NOT: tv.reshard
+// CHECK: return
+func.func @read_twice(%x: !x) -> !o {
+  %r = tv.reduce max %x dims [1] : (!x) -> !v
+  %b = tv.broadcast %r dims [0] : (!v) -> !y
+  %z = tv.sub %x, %b : (!x, !y) -> !y
+  %s = tv.reduce sum %z dims [1] : (!y) -> !v
+  %t = tv.broadcast %s dims [0] : (!v) -> !y
+  %u = tv.div %z, %t : (!y, !y) -> !o
+  return %u : !o
+}
+
+// -----
+
 #m = #tv.mesh<tp = 2>
 !x = tensor<4x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32>
