@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorView/ScalarGradient.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,28 +34,15 @@ struct Adjoint {
   Value guard, value;
 };
 
-/// Builds scalars of one float type.
-struct Scalars {
-  OpBuilder &b;
-  Location loc;
-  Type type;
+/// What a rule is given: `a`, the op's own gradient, and its operands and
+/// result, wide. It says the gradient of each operand; null is 0.
+struct Reverse : Floats {
+  Operation *op;
+  Value a, result;
+  SmallVector<Value> operands;
 
-  Value number(double value) {
-    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
-  }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value mul(Value x, double y) { return mul(x, number(y)); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value neg(Value x) { return arith::NegFOp::create(b, loc, x); }
-  template <typename Op> Value apply(Value x) { return Op::create(b, loc, x); }
-  Value select(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
-  }
-  Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, predicate, x, y);
-  }
+  Value x() const { return operands[0]; }
+  Value y() const { return operands[1]; }
   /// `value` by the sign of x, 0 where x is 0.
   Value bySign(Value value, Value x) {
     Value zero = number(0);
@@ -62,25 +50,6 @@ struct Scalars {
     Value isNegative = compare(arith::CmpFPredicate::OLT, x, zero);
     return select(isPositive, value, select(isNegative, neg(value), zero));
   }
-  /// In the wide type; a wider one is rounded to it.
-  Value widen(Value x) {
-    const unsigned own = x.getType().getIntOrFloatBitWidth(),
-                   wide = type.getIntOrFloatBitWidth();
-    if (own > wide)
-      return arith::TruncFOp::create(b, loc, type, x);
-    return own == wide ? x : arith::ExtFOp::create(b, loc, type, x).getResult();
-  }
-};
-
-/// What a rule is given: `a`, the op's own gradient, and its operands and
-/// result, wide. It says the gradient of each operand; null is 0.
-struct Reverse : Scalars {
-  Operation *op;
-  Value a, result;
-  SmallVector<Value> operands;
-
-  Value x() const { return operands[0]; }
-  Value y() const { return operands[1]; }
 };
 
 using Gradients = SmallVector<Value, 3>;
@@ -280,10 +249,10 @@ private:
   Value masked(Adjoint adjoint, Location loc) {
     if (!adjoint.guard)
       return adjoint.value;
-    Scalars s = at(loc);
+    Floats s = at(loc);
     return s.select(adjoint.guard, adjoint.value, s.number(0));
   }
-  Scalars at(Location loc) { return {builder, loc, wide}; }
+  Floats at(Location loc) { return {builder, loc, wide}; }
 
   OpBuilder &builder;
   const IRMapping &primals;
@@ -304,7 +273,7 @@ Adjoint Differentiator::sum(Value of, Location loc) {
   auto found = adjoints.find(of);
   if (found == adjoints.end())
     return {};
-  Scalars s = at(loc);
+  Floats s = at(loc);
   Adjoint total;
   for (Adjoint next : found->second) {
     if (!total.value)
@@ -348,7 +317,7 @@ LogicalResult Differentiator::reverse(Operation &op) {
   Reverse r{at(loc), &op, own.value, {}, {}};
   auto primal = [&](Value value) {
     Value known = primals.lookup(value);
-    return isa<FloatType>(known.getType()) ? r.widen(known) : known;
+    return isa<FloatType>(known.getType()) ? r.cast(known) : known;
   };
   for (Value operand : op.getOperands())
     r.operands.push_back(primal(operand));

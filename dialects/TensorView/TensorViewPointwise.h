@@ -82,6 +82,52 @@ inline Scalar rsqrt(Scalar x) { return x.apply<mlir::math::RsqrtOp>(); }
 inline Scalar tanh(Scalar x) { return x.apply<mlir::math::TanhOp>(); }
 inline Scalar erf(Scalar x) { return x.apply<mlir::math::ErfOp>(); }
 
+/// Builds, op by op, what is done with floats of one type.
+struct Floats {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  mlir::Type type;
+
+  template <typename Op> mlir::Value apply(mlir::Value x) {
+    return Op::create(b, loc, x);
+  }
+  template <typename Op> mlir::Value apply(mlir::Value x, mlir::Value y) {
+    return Op::create(b, loc, x, y);
+  }
+  mlir::Value number(double value) {
+    return mlir::arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return apply<mlir::arith::AddFOp>(x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return apply<mlir::arith::SubFOp>(x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return apply<mlir::arith::MulFOp>(x, y);
+  }
+  mlir::Value mul(mlir::Value x, double y) { return mul(x, number(y)); }
+  mlir::Value div(mlir::Value x, mlir::Value y) {
+    return apply<mlir::arith::DivFOp>(x, y);
+  }
+  mlir::Value neg(mlir::Value x) { return apply<mlir::arith::NegFOp>(x); }
+  mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value x,
+                      mlir::Value y) {
+    return mlir::arith::CmpFOp::create(b, loc, predicate, x, y);
+  }
+  mlir::Value select(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return mlir::arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  /// Widened to the type, or rounded to it.
+  mlir::Value cast(mlir::Value x) {
+    const unsigned own = x.getType().getIntOrFloatBitWidth(),
+                   bits = type.getIntOrFloatBitWidth();
+    if (own > bits)
+      return mlir::arith::TruncFOp::create(b, loc, type, x);
+    return own == bits ? x : mlir::arith::ExtFOp::create(b, loc, type, x);
+  }
+};
+
 /// The value of `function`, given the operands as `Count` scalars.
 template <unsigned Count, typename Function>
 mlir::Value buildScalar(mlir::ImplicitLocOpBuilder &builder,

@@ -14,11 +14,13 @@
 
 #include "Kernels/ExpandAttention.h"
 #include "Kernels/CapturedGrad.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace tessera;
+using tv::Floats;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -36,11 +38,6 @@ static Value inlineRegion(OpBuilder &b, Region &region, ValueRange arguments,
       b.clone(op, mapping);
   }
   return mapping.lookup(region.front().getTerminator()->getOperand(0));
-}
-
-static Value floatConstant(OpBuilder &b, Location loc, Type type,
-                           double number) {
-  return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, number));
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,8 +275,8 @@ static Value clearOutside(Build &build, Value tensor,
         Value isOutside = arith::CmpIOp::create(
             b, loc, arith::CmpIPredicate::eq, own,
             arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(INT64_MAX)));
-        Value zero = floatConstant(b, loc, args[0].getType(), 0);
-        return arith::SelectOp::create(b, loc, isOutside, zero, args[0]);
+        Floats f{b, loc, args[0].getType()};
+        return f.select(isOutside, f.number(0), args[0]);
       });
 }
 
@@ -521,10 +518,8 @@ template <typename Op>
 static Score makeScore(Op op, OpBuilder &b, ValueRange args) {
   Location loc = op.getLoc();
   Score score;
-  score.scaled =
-      arith::MulFOp::create(b, loc, args[0],
-                            floatConstant(b, loc, args[0].getType(),
-                                          op.getScale().convertToDouble()));
+  score.scaled = Floats{b, loc, args[0].getType()}.mul(
+      args[0], op.getScale().convertToDouble());
   for (int64_t dim = 0; dim < 4; ++dim)
     score.at.push_back(
         arith::IndexCastOp::create(b, loc, b.getIndexType(), args[1 + dim]));
@@ -587,16 +582,14 @@ FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
   Scores all = makeScores(build, build.widen(op.getQuery(), wide),
                           build.widen(*key, wide), op.getKey());
   LocalShape rowShape = query.take({0, 1, 2});
-  auto constant = [&](OpBuilder &b, double number) {
-    return floatConstant(b, loc, wide, number);
-  };
+  auto floats = [&](OpBuilder &b) { return Floats{b, loc, wide}; };
   Value scores = build.map(
       all.inputs, all.shape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
         Score score = makeScore(op, b, args);
         if (!score.isSeen)
           return score.modified;
-        return arith::SelectOp::create(b, loc, score.isSeen, score.modified,
-                                       constant(b, -kInfinity));
+        Floats f = floats(b);
+        return f.select(score.isSeen, score.modified, f.number(-kInfinity));
       });
 
   // A row without keys has the maximum -inf; 0 in its place makes its weights
@@ -604,25 +597,24 @@ FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
   Value maximum = build.reduce(tv::Combiner::Max, scores, 3, rowShape);
   Value shift = build.map(
       maximum, rowShape, wide, [&](OpBuilder &b, ValueRange args) -> Value {
-        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                              args[0], constant(b, -kInfinity));
-        return arith::SelectOp::create(b, loc, isEmpty, constant(b, 0),
-                                       args[0]);
+        Floats f = floats(b);
+        Value isEmpty =
+            f.compare(arith::CmpFPredicate::OEQ, args[0], f.number(-kInfinity));
+        return f.select(isEmpty, f.number(0), args[0]);
       });
   Value shifts = build.broadcast(shift, {0, 1, 2}, all.shape, all.products);
   Value weights =
       build.map({scores, shifts}, all.shape, wide,
                 [&](OpBuilder &b, ValueRange args) -> Value {
-                  return math::ExpOp::create(
-                      b, loc, arith::SubFOp::create(b, loc, args[0], args[1]));
+                  Floats f = floats(b);
+                  return f.apply<math::ExpOp>(f.sub(args[0], args[1]));
                 });
   Value total = build.reduce(tv::Combiner::Sum, weights, 3, rowShape);
-  Value lse =
-      build.map({total, shift}, rowShape, wide,
-                [&](OpBuilder &b, ValueRange args) -> Value {
-                  return arith::AddFOp::create(
-                      b, loc, math::LogOp::create(b, loc, args[0]), args[1]);
-                });
+  Value lse = build.map({total, shift}, rowShape, wide,
+                        [&](OpBuilder &b, ValueRange args) -> Value {
+                          Floats f = floats(b);
+                          return f.add(f.apply<math::LogOp>(args[0]), args[1]);
+                        });
 
   // Normalized after the product, which is smaller than the scores.
   LocalShape resultShape(op.getResult());
@@ -631,18 +623,15 @@ FailureOr<SmallVector<Value>> tessera::expandAttention(tv::AttentionOp op,
                                     build.widen(*value, wide));
   Value totals = build.broadcast(total, {0, 1, 2}, resultShape, sums);
   Type element = getElement(op.getResult());
-  Value result = build.map(
-      {sums, totals}, resultShape, element,
-      [&](OpBuilder &b, ValueRange args) -> Value {
-        Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                              args[1], constant(b, 0));
-        Value divisor =
-            arith::SelectOp::create(b, loc, isEmpty, constant(b, 1), args[1]);
-        Value mean = arith::DivFOp::create(b, loc, args[0], divisor);
-        return element == wide
-                   ? mean
-                   : arith::TruncFOp::create(b, loc, element, mean).getResult();
-      });
+  Value result =
+      build.map({sums, totals}, resultShape, element,
+                [&](OpBuilder &b, ValueRange args) -> Value {
+                  Floats f = floats(b);
+                  Value isEmpty = f.compare(arith::CmpFPredicate::OEQ, args[1],
+                                            f.number(0));
+                  Value divisor = f.select(isEmpty, f.number(1), args[1]);
+                  return Floats{b, loc, element}.cast(f.div(args[0], divisor));
+                });
   return SmallVector<Value>{result, lse};
 }
 
@@ -682,16 +671,15 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
   Value products = build.map(
       {grad, build.widen(op.getOutput(), wide)},
       linear(LocalShape(op.getGrad())), [&](OpBuilder &b, ValueRange args) {
-        return arith::MulFOp::create(b, loc, args[0], args[1]).getResult();
+        return Floats{b, loc, wide}.mul(args[0], args[1]);
       });
   Value means =
       build.reduce(tv::Combiner::Sum, products, 3, rows.summed(op.getGrad()));
   if (op.getLseGrad())
-    means = build.map(
-        {means, op.getLseGrad()}, linear(rows),
-        [&](OpBuilder &b, ValueRange args) {
-          return arith::SubFOp::create(b, loc, args[0], args[1]).getResult();
-        });
+    means = build.map({means, op.getLseGrad()}, linear(rows),
+                      [&](OpBuilder &b, ValueRange args) {
+                        return Floats{b, loc, wide}.sub(args[0], args[1]);
+                      });
 
   SmallVector<tv::AccumulateOp> accumulates;
   if (!op.getScoreGrad().empty())
@@ -714,29 +702,26 @@ tessera::expandAttentionGrad(tv::AttentionGradOp op, OpBuilder &b) {
     ValueRange args = block.getArguments();
     Score score = makeScore(op, b, args);
     auto others = args.take_back(3);
-    Value zero = floatConstant(b, loc, wide, 0);
+    Floats f{b, loc, wide};
+    Value zero = f.number(0);
     // A row without keys has the log-sum-exp -inf.
     Value isSeen =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, others[2],
-                              floatConstant(b, loc, wide, -kInfinity));
+        f.compare(arith::CmpFPredicate::ONE, others[2], f.number(-kInfinity));
     if (score.isSeen)
       isSeen = arith::AndIOp::create(b, loc, isSeen, score.isSeen);
     auto masked = [&](Value value) -> Value {
-      return arith::SelectOp::create(b, loc, isSeen, value, zero);
+      return f.select(isSeen, value, zero);
     };
-    Value weight = masked(math::ExpOp::create(
-        b, loc, arith::SubFOp::create(b, loc, score.modified, others[2])));
-    Value gradient = arith::MulFOp::create(
-        b, loc, weight, arith::SubFOp::create(b, loc, others[0], others[1]));
+    Value weight =
+        masked(f.apply<math::ExpOp>(f.sub(score.modified, others[2])));
+    Value gradient = f.mul(weight, f.sub(others[0], others[1]));
     SmallVector<Value> adjoints;
     if (!op.getScoreGrad().empty()) {
       SmallVector<Value> arguments = {score.scaled, masked(gradient)};
       llvm::append_range(arguments, score.at);
       gradient = inlineRegion(b, op.getScoreGrad(), arguments, &adjoints);
     }
-    Value scaled = arith::MulFOp::create(
-        b, loc, gradient,
-        floatConstant(b, loc, wide, op.getScale().convertToDouble()));
+    Value scaled = f.mul(gradient, op.getScale().convertToDouble());
     SmallVector<Value> yielded = {weight, masked(scaled)};
     for (Value adjoint : adjoints)
       yielded.push_back(masked(adjoint));

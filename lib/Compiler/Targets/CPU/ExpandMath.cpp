@@ -15,6 +15,7 @@
 
 #include "Compiler/Targets/CPU/ExpandMath.h"
 #include "Plan/Plan.h"
+#include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -50,21 +51,12 @@ constexpr double kTanhInner[] = {0x1.ebae9562e883bp-1,  -0x1.35a03f2abb40bp-5,
                                  0x1.17dd079e49249p-18, -0x1.b193bd8924924p-23,
                                  0x1.4e7f6a4924924p-27};
 
-/// Builds f64 arithmetic.
-class Expander {
-public:
-  explicit Expander(Operation *op)
-      : b(op), loc(op->getLoc()), f64(b.getF64Type()) {}
-
-  Value widen(Value x) { return arith::ExtFOp::create(b, loc, f64, x); }
-  Value narrow(Value x) {
-    return arith::TruncFOp::create(b, loc, b.getF32Type(), x);
-  }
-
+/// Builds functions in f64.
+struct Expander : tv::Floats {
   Value exp(Value x) {
     // Beyond these, f32 has 0 and infinity. A NaN passes.
-    x = pick(less(x, number(-104)), number(-104), x);
-    x = pick(less(number(89), x), number(89), x);
+    x = select(less(x, number(-104)), number(-104), x);
+    x = select(less(number(89), x), number(89), x);
     // e^x = 2^n * 2^r with |r| <= 1/2. Adding 1.5 * 2^52 rounds to an integer
     // and leaves it in the low bits.
     Value t = mul(x, number(1.4426950408889634));
@@ -79,42 +71,32 @@ public:
         arith::ConstantIntOp::create(b, loc, i64, 52));
     Value bits = arith::AddIOp::create(
         b, loc, arith::BitcastOp::create(b, loc, i64, power), n);
-    return arith::BitcastOp::create(b, loc, f64, bits);
+    return arith::BitcastOp::create(b, loc, type, bits);
   }
 
   Value erf(Value x) {
-    Value size = math::AbsFOp::create(b, loc, x);
+    Value size = apply<math::AbsFOp>(x);
     // From 4 on it is 1 in f32.
-    Value cut = pick(less(number(4), size), number(4), size);
+    Value cut = select(less(number(4), size), number(4), size);
     Value u = mul(sub(add(cut, cut), number(5)), number(1.0 / 3));
-    Value outer = math::CopySignOp::create(b, loc, polynomial(kErfOuter, u), x);
+    Value outer = apply<math::CopySignOp>(polynomial(kErfOuter, u), x);
     Value v = sub(mul(number(2), mul(x, x)), number(1));
-    return pick(less(size, number(1)), mul(x, polynomial(kErfInner, v)), outer);
+    return select(less(size, number(1)), mul(x, polynomial(kErfInner, v)),
+                  outer);
   }
 
   Value tanh(Value x) {
-    Value size = math::AbsFOp::create(b, loc, x);
+    Value size = apply<math::AbsFOp>(x);
     Value e = exp(mul(number(-2), size));
-    Value ratio =
-        arith::DivFOp::create(b, loc, sub(number(1), e), add(number(1), e));
-    Value outer = math::CopySignOp::create(b, loc, ratio, x);
+    Value ratio = div(sub(number(1), e), add(number(1), e));
+    Value outer = apply<math::CopySignOp>(ratio, x);
     Value v = sub(mul(number(8), mul(x, x)), number(1));
-    return pick(less(size, number(0.5)), mul(x, polynomial(kTanhInner, v)),
-                outer);
+    return select(less(size, number(0.5)), mul(x, polynomial(kTanhInner, v)),
+                  outer);
   }
 
-private:
-  Value number(double value) {
-    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
-  }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value less(Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
-  }
-  Value pick(Value condition, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, condition, x, y);
+    return compare(arith::CmpFPredicate::OLT, x, y);
   }
   Value polynomial(ArrayRef<double> coefficients, Value u) {
     Value sum = number(coefficients.back());
@@ -122,10 +104,6 @@ private:
       sum = math::FmaOp::create(b, loc, sum, u, number(coefficient));
     return sum;
   }
-
-  OpBuilder b;
-  Location loc;
-  Type f64;
 };
 } // namespace
 
@@ -276,13 +254,15 @@ void tessera::expandMath(ModuleOp module) {
     if (!isa<math::ExpOp, math::ErfOp, math::TanhOp>(op) ||
         !op->getResult(0).getType().isF32())
       return;
-    Expander expander(op);
-    Value x = expander.widen(op->getOperand(0));
+    OpBuilder b(op);
+    Expander expander{{b, op->getLoc(), b.getF64Type()}};
+    Value x = expander.cast(op->getOperand(0));
     Value y = TypeSwitch<Operation *, Value>(op)
                   .Case([&](math::ExpOp) { return expander.exp(x); })
                   .Case([&](math::ErfOp) { return expander.erf(x); })
                   .Case([&](math::TanhOp) { return expander.tanh(x); });
-    op->getResult(0).replaceAllUsesWith(expander.narrow(y));
+    op->getResult(0).replaceAllUsesWith(
+        tv::Floats{b, op->getLoc(), b.getF32Type()}.cast(y));
     op->erase();
   });
 }
