@@ -27,16 +27,14 @@ std::vector<SubAxis> layout::axesAsWritten(const Product &product) {
   return axes;
 }
 
-AxisOrder::AxisOrder(const Mesh &mesh) : places(mesh.axes.size()) {
-  // Behind those of views, and apart where sizes are.
-  std::vector<int64_t> sizes;
+AxisOrder::AxisOrder(const Mesh &mesh) {
   for (const Axis &axis : mesh.axes)
     sizes.push_back(axis.size);
-  std::ranges::sort(sizes);
-  for (size_t axis = 0; axis < places.size(); ++axis)
-    places[axis] =
-        int(places.size() +
-            (std::ranges::find(sizes, mesh.axes[axis].size) - sizes.begin()));
+  // Behind those of views, and apart where sizes are.
+  for (int64_t size : sizes)
+    places.push_back(int(sizes.size()) +
+                     int(std::ranges::count_if(
+                         sizes, [&](int64_t other) { return other < size; })));
 }
 
 void AxisOrder::add(const View &view) {
@@ -47,24 +45,28 @@ void AxisOrder::add(const View &view) {
   };
   for (const Dim &dim : view.dims)
     see(axesAsWritten(dim.product));
-  for (const Partial &partial : view.partial) {
-    std::vector<SubAxis> axes = partial.axes; // in no order of their own
-    sort(axes);
-    see(axes);
-  }
+  for (const Partial &partial : view.partial)
+    see(sorted(partial.axes)); // in no order of their own
 }
 
-void AxisOrder::sort(std::vector<SubAxis> &axes) const {
+std::vector<SubAxis> AxisOrder::sorted(std::vector<SubAxis> axes) const {
   std::ranges::sort(axes, {}, [&](const SubAxis &sub) {
     return std::pair(places[sub.axis], sub);
   });
+  return axes;
 }
 
-Product AxisOrder::numbered(Product product) const {
+template <typename NumberOf>
+static Product withNumbers(Product product, NumberOf numberOf) {
   for (Factor &factor : product) {
     if (factor.kind == Factor::Kind::Device)
-      factor.sub.axis = places[factor.sub.axis];
-    factor.product = numbered(std::move(factor.product));
+      factor.sub.axis = int(numberOf(factor.sub.axis));
+    factor.product = withNumbers(std::move(factor.product), numberOf);
   }
   return product;
+}
+
+std::pair<Product, Product> AxisOrder::keyOf(const Product &product) const {
+  return {withNumbers(product, [&](int axis) { return sizes[axis]; }),
+          withNumbers(product, [&](int axis) { return places[axis]; })};
 }

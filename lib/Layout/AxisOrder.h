@@ -29,11 +29,12 @@ public:
   explicit AxisOrder(const Mesh &mesh);
   /// Axes of `view` that none before it has come behind those that one has.
   void add(const View &view);
-  void sort(std::vector<SubAxis> &axes) const;
-  /// `product` with their places for axes.
-  Product numbered(Product product) const;
+  std::vector<SubAxis> sorted(std::vector<SubAxis> axes) const;
+  /// The product with sizes for axes, which decide first, and with places.
+  std::pair<Product, Product> keyOf(const Product &product) const;
 
 private:
+  std::vector<int64_t> sizes;
   std::vector<int> places; ///< by axis
   int count = 0;           ///< of axes seen
 };

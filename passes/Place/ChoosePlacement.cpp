@@ -157,7 +157,7 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
       llvm::append_range(pieces, layout::axesOf(product));
   if (auto refined = layout::refineAxes(pieces))
     pieces = std::move(*refined);
-  axisOrderOf(actual, op.getMesh()).sort(pieces);
+  pieces = axisOrderOf(actual, op.getMesh()).sorted(std::move(pieces));
   auto isWanted = [&](const SubAxis &piece, size_t byOtherThan) {
     for (size_t g = 0; g < full.size(); ++g)
       if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
@@ -193,9 +193,9 @@ static llvm::SmallVector<Delay> getDelays(const PlacedOp &op) {
       for (const SubAxis &axis : partial.axes)
         if (!llvm::is_contained(axes, axis))
           axes.push_back(axis);
-  axisOrderOf(op.getActual(), op.getMesh()).sort(axes);
+  const auto order = axisOrderOf(op.getActual(), op.getMesh());
   llvm::SmallVector<Delay> delays;
-  for (const SubAxis &axis : axes)
+  for (const SubAxis &axis : order.sorted(std::move(axes)))
     if (auto delay = op.getDelay(axis))
       delays.push_back(std::move(*delay));
   return delays;

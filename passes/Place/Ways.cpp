@@ -48,7 +48,7 @@ Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<ViewAttr> named)
   if (auto parts = layout::refineAxes(std::move(all));
       parts && parts->size() <= kMaxDigits)
     digits = std::move(*parts);
-  axisOrder.sort(digits);
+  digits = axisOrder.sorted(std::move(digits));
 }
 
 /// Whether there are too many ways to deal the digits to `places`.
@@ -167,9 +167,9 @@ int Ways::scattered(Value value, int view) {
   const layout::PlanViews made(maximum, {extents.begin(), extents.end()}, mesh);
   View whole = views[view];
   whole.partial.clear();
-  std::vector<SubAxis> axes = layout::partialAxes(views[view]);
-  axisOrder.sort(axes);
-  auto split = made.scattered(made.canonical(std::move(whole)), axes);
+  auto split =
+      made.scattered(made.canonical(std::move(whole)),
+                     axisOrder.sorted(layout::partialAxes(views[view])));
   if (split && layout::verify(*split, maximum, mesh))
     known->second = numberOf(*split);
   return known->second;

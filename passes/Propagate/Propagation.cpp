@@ -330,8 +330,7 @@ void Propagation::scatterReturned(int tensor) {
   const Sum sum = findSum(tensor);
   if (sum.axes.empty() || layout::overlap(sum.axes, layout::axesOf(t.view)))
     return;
-  std::vector<SubAxis> summed = layout::merged(sum.axes);
-  axisOrder.sort(summed);
+  const auto summed = axisOrder.sorted(layout::merged(sum.axes));
   // Blocks over more devices, of the first dimension that has as many or else
   // enough elements.
   std::map<int, std::optional<View>> views;
@@ -425,15 +424,6 @@ bool Propagation::roundBackward(int64_t priority) {
   return merge(proposals, Direction::Backward);
 }
 
-Product Propagation::nameless(Product product) const {
-  for (layout::Factor &factor : product) {
-    if (factor.kind == layout::Factor::Kind::Device)
-      factor.sub.axis = mesh.axes[factor.sub.axis].size;
-    factor.product = nameless(std::move(factor.product));
-  }
-  return product;
-}
-
 std::string Propagation::describe(const Proposal &proposal) const {
   return layout::toString(proposal.to.product, mesh) + " from " +
          tensors[proposal.source].name + " through " +
@@ -450,11 +440,8 @@ bool Propagation::merge(std::vector<Proposal> &proposals, Direction direction) {
                      const auto ofA = rank(a), ofB = rank(b);
                      if (ofA != ofB || a.to.product == b.to.product)
                        return ofA < ofB;
-                     auto last = [&](const Proposal &p) {
-                       return std::pair(nameless(p.to.product),
-                                        axisOrder.numbered(p.to.product));
-                     };
-                     return last(a) < last(b);
+                     return axisOrder.keyOf(a.to.product) <
+                            axisOrder.keyOf(b.to.product);
                    });
   if (direction == Direction::Backward)
     findDisputes(proposals);

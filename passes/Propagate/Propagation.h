@@ -234,8 +234,6 @@ private:
       log.push_back({tensor, taken, text()});
   }
   std::string describe(const Proposal &proposal) const;
-  /// With each axis's size for its number: which axes they are decides last.
-  layout::Product nameless(layout::Product product) const;
 
   bool explain;
   layout::Mesh mesh;

@@ -301,9 +301,10 @@ void Propagation::ByRule::collect(int64_t priority) {
                      if (a.dim.product == b.dim.product)
                        return placeInResults(a) < placeInResults(b);
                      auto last = [&](const Candidate &c) {
-                       return std::tuple(
-                           graph.nameless(c.dim.product), placeInResults(c),
-                           graph.axisOrder.numbered(c.dim.product));
+                       auto [sizes, places] =
+                           graph.axisOrder.keyOf(c.dim.product);
+                       return std::tuple(std::move(sizes), placeInResults(c),
+                                         std::move(places));
                      };
                      return last(a) < last(b);
                    });
