@@ -7,11 +7,11 @@
 // RUN: cd %t/programs
 // RUN: cat map_0.cu reduce_1.cu map_4.cu map_6.cu | FileCheck %s
 
-// CHECK: {{^}}// map_0: tv.map at -:[[# @LINE + 30]]:8, of tv.dropout [[# @LINE + 27]]:8, tv.add [[# @LINE + 28]]:8, tv.mul [[# @LINE + 29]]:8,
-// CHECK-NEXT: {{^}}//     tv.layer_norm [[# @LINE + 29]]:8{{$}}
-// CHECK: {{^}}// reduce_1: tv.reduce at -:[[# @LINE + 29]]:8{{$}}
-// CHECK: {{^}}// map_4: tv.map at -:[[# @LINE + 29]]:8, of tv.softmax [[# @LINE + 29]]:8{{$}}
-// CHECK: {{^}}// map_6: tv.map at -:[[# @LINE + 29]]:12, of tv.attention [[# @LINE + 29]]:12{{$}}
+// CHECK: {{^}}// map_0: tv.map at -:[[# @LINE + 31]]:8, of tv.dropout [[# @LINE + 28]]:8, tv.add [[# @LINE + 29]]:8, tv.mul [[# @LINE + 30]]:8,
+// CHECK-NEXT: {{^}}//     tv.layer_norm [[# @LINE + 30]]:8{{$}}
+// CHECK: {{^}}// reduce_1: tv.reduce at -:[[# @LINE + 30]]:8{{$}}
+// CHECK: {{^}}// map_4: tv.map at -:[[# @LINE + 30]]:8, of tv.softmax [[# @LINE + 30]]:8{{$}}
+// CHECK: {{^}}// map_6: tv.map at -:[[# @LINE + 30]]:12, of tv.attention [[# @LINE + 30]]:12{{$}}
 
 // A dump takes away what an earlier one of another program wrote, and no other file.
 // RUN: rm -rf %t.again && cp -r %t/programs %t.again
@@ -32,6 +32,7 @@
 !p = tensor<32x16xf32, #tv.view<#m, [_, did(tp) * _]>>
 !q = tensor<1x2x4x8xf32, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !l = tensor<1x2x4xf32>
+module attributes {tv.machine = #tv.machine<latency = 1.0e-9, bandwidth = 1.0e7, copy = 2.0e12, loops = 3.0e14>} {
 func.func @main(%x: !x, %r: !x, %g: !w, %b: !w, %y: !y, %p: !p, %q: !q)
     -> (!x, !s, !p, !q) {
   %d = tv.dropout %x rate(0.1) seed(7) stream(1) : (!x) -> !x
@@ -42,4 +43,5 @@ func.func @main(%x: !x, %r: !x, %g: !w, %b: !w, %y: !y, %p: !p, %q: !q)
   %t = tv.softmax %p dim 1 : (!p) -> !p
   %o, %l = tv.attention %q, %q, %q scale(1.0) : (!q, !q, !q) -> (!q, !l)
   return %n, %s, %t, %o : !x, !s, !p, !q
+}
 }
