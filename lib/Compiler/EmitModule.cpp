@@ -329,9 +329,10 @@ FailureOr<int32_t> Emitter::addTensor(Value value, std::string name) {
   }
   tensor->view = layout::toString(local.getLayoutView(), mesh.getMesh());
   if (own != mesh) {
-    tensor->devices = own->devices;
-    if (tensor->devices.empty())
+    if (own->devices.empty())
       llvm::append_range(tensor->devices, llvm::seq(own->numDevices()));
+    else
+      tensor->devices.assign(own->devices.begin(), own->devices.end());
   }
   ids[value] = plan.tensors.size();
   plan.tensors.push_back(std::move(tensor));

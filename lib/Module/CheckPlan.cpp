@@ -92,7 +92,8 @@ public:
     for (size_t i = 0; i < plan.tensors.size(); ++i) {
       if (Status status = checkTensor(*plan.tensors[i]); !status)
         return Error{name(i) + ": " + status.message()};
-      if (const auto &devices = plan.tensors[i]->devices; !devices.empty()) {
+      if (const auto &own = plan.tensors[i]->devices; !own.empty()) {
+        const std::vector<int64_t> devices(own.begin(), own.end());
         if (!listsRanks(devices))
           return Error{name(i) + ": its devices are no permutation of ranks"};
         others[i] = {mesh.axes, devices};
