@@ -89,8 +89,7 @@ private:
 };
 } // namespace
 
-/// Whether the op's elements are computed in loops over its results: a window's
-/// only if nothing else computes what it is on.
+/// Whether loops over results compute it: a window, only with what it is on.
 bool Grouper::isFusable(Operation *op) const {
   auto element = dyn_cast<tv::ElementOpInterface>(op);
   if (!element)
