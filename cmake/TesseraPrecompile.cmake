@@ -18,7 +18,7 @@ function(tessera_precompiled set)
     # Of templates that the library marks so and uses all the same, it says nothing but
     # where it is parsed before.
     target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
-    # With sanitizers a test's many assertions take a quarter of the time to compile.
+    # A test's many assertions then take a quarter of the time to compile with sanitizers.
     if(TESSERA_SANITIZE AND set STREQUAL test)
       target_compile_options(${target} PRIVATE -O0)
     endif()
