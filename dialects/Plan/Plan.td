@@ -129,27 +129,27 @@ def Plan_ContractOp : Plan_Op<"contract", [AttrSizedOperandSegments]> {
     %c, %aux = plan.contract %a [0, 1], %b [2, 1] bias %bias to [0, 2]
                  then gelu_tanh from "tv.linear" : ...
     ```
-    What is summed gets the bias of its column, is `aux`, goes through the epilogue
-    and is the result. A partial result has no epilogue, and a partial bias.
+    What is summed gets the bias of its column, and what is added, is `aux`, goes through
+    the epilogue and is the result. A partial result has no epilogue, and a partial bias.
 
     ```mlir
     %c, %sums = plan.contract %a [0, 1], %b [2, 1] to [0, 2]
                   then gelu_tanh_grad(%x) sums result from "tv.linear" : ...
     %c, %sums = plan.contract %a [0, 1], %b [2, 1] to [0, 2] sums a from "tv.linear" : ...
     ```
-    With `gelu_tanh_grad` the result is what is summed, times the slope of gelu_tanh at
-    x, which has the result's shape; there is no bias, and `sums result` also gives the
-    sum of each of the result's columns over its rows. `sums a` gives that of each row
-    of a over what is contracted, `sums b` of each column of b, where all three are
-    matrices and there is neither bias nor epilogue. Sums have the result's elements;
-    they accumulate in f32, and those of the result may be of values that are not
-    rounded yet.
+    The epilogue `gelu_tanh_grad` multiplies by the slope of gelu_tanh at x, which has the
+    result's shape. `sums result` also gives the sum of each of the result's columns over
+    all else, `sums a` of each row of a, `sums b` of each column of b; these are one
+    dimension. Sums have the result's elements; they accumulate in f32, and those of the
+    result may be of values that are not rounded yet.
 
     ```mlir
     %c = plan.contract %a [0, 1], %b [0, 2] add %before to [1, 2] from "tv.contract" : ...
     ```
-    What is added to the whole result lies beside it: it has the result's shape,
-    elements and partial state, and there is neither bias, nor epilogue, nor sums.
+    What is added has the result's shape, elements and partial state.
+
+    Which of this the matrix library does in one step, the target says: what it does
+    not do is an error when the step becomes one of a module.
   }];
   let arguments = (ins AnyRankedTensor:$a, AnyRankedTensor:$b,
                        Optional<AnyRankedTensor>:$bias,

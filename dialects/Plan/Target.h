@@ -71,6 +71,8 @@ public:
                                      mlir::Operation *op) const {
     return std::nullopt;
   }
+  /// Whether the library does all of a product's step, or why not.
+  virtual Status runs(ContractOp product) const { return Ok{}; }
 
   /// Whether rows that data name are fetched (comm.fetch) where the model says
   /// that this takes less time; else only where a program says so (tv.step).

@@ -514,7 +514,9 @@ LogicalResult Emitter::addStep(Operation *op) {
         push(op, op.getSource(), std::move(launch));
         return success();
       })
-      .Case([&](plan::ContractOp op) {
+      .Case([&](plan::ContractOp op) -> LogicalResult {
+        if (Status status = plan::getTarget(op).runs(op); !status)
+          return op->emitError() << status.message();
         fb::ContractT contract;
         contract.a = id(op.getA());
         contract.b = id(op.getB());

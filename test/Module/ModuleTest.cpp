@@ -296,15 +296,16 @@ TEST(Module, PlansThatMeanNothing) {
                "stands alone");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).a_labels = {0, 0}; }),
                "twice");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) {
-                 contract(p).addend = contract(p).c;
-                 contract(p).epilogue = fb::Epilogue::GeluTanh;
-               }),
-               "an addend has a bias, an epilogue or sums");
+  EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).addend = 5; }),
+               "another rank");
+  // All that means something, whatever a library does of it.
   EXPECT_EQ(errorAfter([&](PlanT &p) {
               contract(p).bias = 5;
+              contract(p).addend = 6;
               contract(p).epilogue = fb::Epilogue::GeluTanh;
               contract(p).aux = 6;
+              contract(p).summed = fb::Summed::A;
+              contract(p).sums = 5;
             }),
             "");
   EXPECT_ERROR(errorAfter([&](PlanT &p) {
@@ -333,14 +334,6 @@ TEST(Module, PlansThatMeanNothing) {
   EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).x = 99; }),
                "there is no tensor 99");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).x = 5; }), "another rank");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).aux = 6; }),
-               "aux has no epilogue");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) {
-                 grad(p).summed = fb::Summed::None;
-                 contract(p).sums = -1;
-                 contract(p).bias = 5;
-               }),
-               "GeluTanhGrad has a bias");
   EXPECT_ERROR(errorAfter([&](PlanT &p) {
                  grad(p).summed = static_cast<fb::Summed>(9);
                }),
@@ -349,22 +342,8 @@ TEST(Module, PlansThatMeanNothing) {
                "nowhere to store them");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).summed = fb::Summed::None; }),
                "sums of nothing");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).summed = fb::Summed::A; }),
-               "sums c with GeluTanhGrad alone");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { grad(p).sums = 6; }),
                "sums have one dimension");
-  auto sumsOfA = [&](PlanT &p) -> fb::ContractT & {
-    contract(p).summed = fb::Summed::A;
-    contract(p).sums = 5;
-    return contract(p);
-  };
-  EXPECT_EQ(errorAfter(sumsOfA), "");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) { sumsOfA(p).bias = 5; }),
-               "a or b without bias and epilogue");
-  EXPECT_ERROR(errorAfter([&](PlanT &p) {
-                 sumsOfA(p).epilogue = fb::Epilogue::GeluTanh;
-               }),
-               "a or b without bias and epilogue");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 9; }),
                "there is no tensor 9");
   EXPECT_ERROR(errorAfter([&](PlanT &p) { contract(p).bias = 0; }),

@@ -109,10 +109,10 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
   auto contract = cast<plan::ContractOp>(op);
   const Window &a = inputs[0], &b = inputs[1], &result = results[0];
   // The result's labels, then those that are summed over: of each its extent
-  // and its stride in a, b and the result.
+  // and its stride in the result, a, b, and those that may not be there.
   struct Loop {
     int32_t label;
-    int64_t extent, strides[6] = {0, 0, 0, 0, 0, 0};
+    int64_t extent, strides[7] = {};
   };
   SmallVector<Loop> loops;
   SmallVector<const Window *> tensors = {&result, &a, &b};
@@ -129,12 +129,13 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
     labels.push_back(of);
     return tensors.size() - 1;
   };
+  size_t next = 2;
   if (contract.getBias())
-    bias = add(inputs[2], column);
-  if (contract.getAddend())
-    addend = add(inputs.back(), contract.getLabels());
+    bias = add(inputs[next++], column);
   if (contract.getX())
-    x = add(inputs.back(), contract.getLabels());
+    x = add(inputs[next++], contract.getLabels());
+  if (contract.getAddend())
+    addend = add(inputs[next++], contract.getLabels());
   if (contract.getAux())
     aux = add(results[1], contract.getLabels());
   for (size_t t = 0; t < tensors.size(); ++t)
@@ -199,9 +200,14 @@ LogicalResult Interpreter::runContract(Operation *op, ArrayRef<Window> inputs,
       window.memory->data[at] = value;
       window.memory->written[at] = true;
     };
-    for (size_t added : {bias, addend})
-      if (added)
-        sum.real += tensors[added]->memory->data[at[added]].real;
+    for (size_t added : {bias, addend}) {
+      if (!added)
+        continue;
+      const Scalar term = tensors[added]->memory->data[at[added]];
+      sum = ofFloats ? real(sum.real + term.real)
+                     : whole(static_cast<int64_t>(uint64_t(sum.whole) +
+                                                  uint64_t(term.whole)));
+    }
     if (aux)
       store(*tensors[aux], at[aux], sum);
     if (contract.getEpilogue() == plan::Epilogue::GeluTanh)

@@ -242,6 +242,21 @@ TEST_F(Autotune, AddendsHaveKindsOfTheirOwn) {
     }
 }
 
+/// What means something is in the module; what the library lacks of it is said
+/// before anything runs.
+TEST_F(Autotune, WhatTheLibraryLacksIsRefused) {
+  Accumulation module;
+  fb::ContractT &contract = *module.plan.steps[0]->action.AsContract();
+  contract.epilogue = fb::Epilogue::GeluTanh;
+  Session session;
+  ASSERT_EQ(session.open(module.module(), cudaOptions()), "");
+  ASSERT_EQ(session.allocate(), "");
+  EXPECT_ERROR(session.bindAllocated(),
+               "cuBLASLt adds to a product that has neither bias, nor epilogue, "
+               "nor sums");
+  EXPECT_TRUE(driver().products.empty());
+}
+
 TEST_F(Autotune, WhatIsMissingIsMeasuredAndAdded) {
   driver().algorithms = {3, 1};
   {

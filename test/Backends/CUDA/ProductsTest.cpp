@@ -421,6 +421,64 @@ TEST(Products, LinearIsOneCall) {
     EXPECT_FALSE(staged);
 }
 
+/// What a plan may say of a product, and the library has no call for.
+TEST(Products, EpiloguesThatTheLibraryLacks) {
+  auto message = [](auto change) {
+    fb::ContractT contract;
+    contract.a_labels = {0, 2}, contract.b_labels = {1, 2};
+    contract.c_labels = {0, 1};
+    change(contract);
+    Status status = cuda::checkEpilogue(contract);
+    return status ? std::string() : status.message();
+  };
+  auto grad = [](fb::ContractT &c) {
+    c.epilogue = fb::Epilogue::GeluTanhGrad, c.x = 0;
+  };
+  auto sums = [](fb::ContractT &c, fb::Summed summed) {
+    c.summed = summed, c.sums = 0;
+  };
+  auto gelu = [](fb::ContractT &c) { c.epilogue = fb::Epilogue::GeluTanh; };
+  EXPECT_EQ(message([](fb::ContractT &) {}), "");
+  EXPECT_EQ(message([](fb::ContractT &c) { c.addend = 0; }), "");
+  EXPECT_EQ(message([&](fb::ContractT &c) { gelu(c), c.bias = c.aux = 0; }),
+            "");
+  EXPECT_EQ(message([&](fb::ContractT &c) { grad(c), sums(c, fb::Summed::C); }),
+            "");
+  for (fb::Summed summed : {fb::Summed::A, fb::Summed::B})
+    EXPECT_EQ(message([&](fb::ContractT &c) { sums(c, summed); }), "");
+
+  const std::string adds = "cuBLASLt adds to a product that has neither bias, "
+                           "nor epilogue, nor sums";
+  EXPECT_EQ(message([](fb::ContractT &c) { c.addend = c.bias = 0; }), adds);
+  EXPECT_EQ(message([&](fb::ContractT &c) { gelu(c), c.addend = 0; }), adds);
+  EXPECT_EQ(message([&](fb::ContractT &c) {
+              sums(c, fb::Summed::A), c.addend = 0;
+            }),
+            adds);
+  const std::string slope =
+      "cuBLASLt multiplies by the slope of a gelu without a bias before it, "
+      "and does not store what it multiplies";
+  EXPECT_EQ(message([&](fb::ContractT &c) { grad(c), c.bias = 0; }), slope);
+  EXPECT_EQ(message([&](fb::ContractT &c) { grad(c), c.aux = 0; }), slope);
+  const std::string of = "cuBLASLt sums what it multiplies by the slope of a "
+                         "gelu, and a or b without bias and epilogue";
+  EXPECT_EQ(message([&](fb::ContractT &c) { sums(c, fb::Summed::C); }), of);
+  EXPECT_EQ(message([&](fb::ContractT &c) { gelu(c), sums(c, fb::Summed::C); }),
+            of);
+  for (fb::Summed summed : {fb::Summed::A, fb::Summed::B}) {
+    EXPECT_EQ(message([&](fb::ContractT &c) { sums(c, summed), c.bias = 0; }),
+              of);
+    EXPECT_EQ(message([&](fb::ContractT &c) { gelu(c), sums(c, summed); }), of);
+    EXPECT_EQ(message([&](fb::ContractT &c) { grad(c), sums(c, summed); }), of);
+    EXPECT_EQ(message([&](fb::ContractT &c) {
+                sums(c, summed);
+                c.a_labels = {3, 0, 2}, c.b_labels = {3, 1, 2};
+                c.c_labels = {3, 0, 1};
+              }),
+              "cuBLASLt sums rows or columns of one matrix");
+  }
+}
+
 TEST(Products, RefusesWhatTheLibraryLacks) {
   const int64_t n[] = {4, 4}, s[] = {4, 1};
   const int32_t al[] = {0, 2}, bl[] = {2, 1}, cl[] = {0, 1};

@@ -182,6 +182,7 @@ Result<std::unique_ptr<Work>>
 tessera::cuda::makeContract(Binaries &binaries, const Blas &blas,
                             Chooser &chooser, const fb::ContractT &contract,
                             Tensors &tensors) {
+  TSR_TRY(checkEpilogue(contract));
   std::array<const LocalTensor *, Products::Count> local = {};
   const int ids[] = {contract.a,
                      contract.b,

@@ -185,6 +185,36 @@ Loop take(Loops &loops, size_t i) {
 
 } // namespace
 
+// As Compiler/Targets/CUDA/Epilogues.cpp has it of a plan.
+Status cuda::checkEpilogue(const fb::ContractT &contract) {
+  const bool hasBias = contract.bias >= 0;
+  const bool isGrad = contract.epilogue == fb::Epilogue::GeluTanhGrad;
+  const bool isPlain = contract.epilogue == fb::Epilogue::None;
+  if (contract.addend >= 0 &&
+      (hasBias || !isPlain || contract.summed != fb::Summed::None))
+    return Error{"cuBLASLt adds to a product that has neither bias, nor "
+                 "epilogue, nor sums"};
+  if (isGrad && (hasBias || contract.aux >= 0))
+    return Error{"cuBLASLt multiplies by the slope of a gelu without a bias "
+                 "before it, and does not store what it multiplies"};
+  if (contract.summed == fb::Summed::None)
+    return Ok{};
+  const bool ofC = contract.summed == fb::Summed::C;
+  if (hasBias || isGrad != ofC || (!isPlain && !isGrad))
+    return Error{"cuBLASLt sums what it multiplies by the slope of a gelu, and "
+                 "a or b without bias and epilogue"};
+  const bool hasBatch =
+      std::ranges::any_of(contract.c_labels, [&](int32_t label) {
+        return std::ranges::count(contract.a_labels, label) &&
+               std::ranges::count(contract.b_labels, label);
+      });
+  if (hasBatch || (!ofC && (contract.a_labels.size() != 2 ||
+                            contract.b_labels.size() != 2 ||
+                            contract.c_labels.size() != 2)))
+    return Error{"cuBLASLt sums rows or columns of one matrix"};
+  return Ok{};
+}
+
 Result<Products> Products::create(const Contraction::Operand &a,
                                   const Contraction::Operand &b,
                                   const Contraction::Operand &c,

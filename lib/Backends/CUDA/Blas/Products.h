@@ -63,6 +63,9 @@ struct Epilogue {
   bool addend = false;
 };
 
+/// Whether the library does all of it in its calls, or why not.
+Status checkEpilogue(const fb::ContractT &contract);
+
 /// What follows from sizes and strides.
 struct Products {
   enum { A, B, C, Bias, Aux, Sums, Addend, Count };

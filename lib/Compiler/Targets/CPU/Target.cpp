@@ -24,6 +24,12 @@ public:
     return variants;
   }
 
+  Status runs(plan::ContractOp product) const override {
+    if (product.getBias() || product.getEpilogue() || product.getSummed())
+      return Error{"the cpu has no product with a bias, an epilogue or sums"};
+    return Ok{};
+  }
+
   bool choosesFetches() const override { return true; }
 
   Status checkOptions(const plan::CodeOptions &options) const override {

@@ -24,6 +24,7 @@ public:
   bool fusesBias(mlir::Operation *product) const override;
   std::optional<plan::Fusion> fuse(mlir::Operation *product,
                                    mlir::Operation *op) const override;
+  Status runs(plan::ContractOp product) const override;
   /// Rows are read in each other's memory between two meetings.
   unsigned getFetchPhases() const override { return 2; }
   void addPasses(mlir::OpPassManager &function) const override;
