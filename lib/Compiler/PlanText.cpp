@@ -109,72 +109,82 @@ private:
       os << "if " << step.alternative << " is "
          << plan.alternatives[step.alternative]->variants[step.variant]->name
          << ": ";
-    if (const fb::LaunchT *launch = step.action.AsLaunch()) {
-      os << "launch " << launch->symbol << " ";
-      printIds(launch->tensors);
-      for (const auto &scalar : launch->scalars) {
-        os << ", ";
-        printScalar(*scalar);
-      }
-    } else if (const fb::ContractT *contract = step.action.AsContract()) {
-      os << "contract ";
-      auto operand = [&](int32_t id, const std::vector<int32_t> &labels) {
-        os << "%" << id << " [";
-        llvm::interleaveComma(labels, os);
-        os << "]";
-      };
-      operand(contract->a, contract->a_labels);
-      os << ", ";
-      operand(contract->b, contract->b_labels);
-      if (contract->bias >= 0)
-        os << " bias %" << contract->bias;
-      if (contract->addend >= 0)
-        os << " add %" << contract->addend;
-      os << " to ";
-      operand(contract->c, contract->c_labels);
-      if (contract->epilogue != fb::Epilogue::None)
-        os << " then " << lower(fb::EnumNameEpilogue(contract->epilogue));
-      if (contract->x >= 0)
-        os << " x %" << contract->x;
-      if (contract->aux >= 0)
-        os << " aux %" << contract->aux;
-      if (contract->summed != fb::Summed::None)
-        os << " sums " << lower(fb::EnumNameSummed(contract->summed)) << " %"
-           << contract->sums;
-    } else if (const fb::AttendT *attend = step.action.AsAttend()) {
-      const bool isGrad = attend->grad >= 0;
-      os << (isGrad ? "attend grad %" + std::to_string(attend->grad) + ", "
-                    : "attend ");
-      printIds(std::vector<int32_t>{attend->query, attend->key, attend->value});
-      os << (isGrad ? ", %" : " to %") << attend->result;
-      if (attend->lse >= 0)
-        os << " lse %" << attend->lse;
-      if (isGrad) {
-        os << " to ";
-        printIds(std::vector<int32_t>{attend->query_grad, attend->key_grad,
-                                      attend->value_grad});
-      }
-      os << " scale " << attend->scale << (attend->causal ? " causal" : "");
-    } else if (const fb::CollectiveT *move = step.action.AsCollective()) {
-      os << lower(fb::EnumNameCollectiveKind(move->kind)) << " over ["
-         << llvm::join(move->axes, ", ") << "]";
-      for (const fb::Pair &pair : pairsOf(*move))
-        os << " %" << pair.source() << " to %" << pair.target();
-      if (!move->indices.empty()) {
-        os << " at ";
-        printIds(move->indices);
-      }
-      if (!move->loser.empty())
-        os << " rather than " << move->loser;
-    } else if (const fb::CopyT *copy = step.action.AsCopy()) {
-      os << "copy %" << copy->source << " to %" << copy->target;
-    }
+    visit(step.action, [&](const auto &action) { print(action); });
     if (step.until >= 0)
       os << " until step " << step.until;
     os << " // " << step.op << " at " << step.location << "\n";
     if (const fb::LaunchT *launch = step.action.AsLaunch())
       for (const auto &function : launch->functions)
         printFunction(*function);
+  }
+
+  void print(const fb::LaunchT &launch) {
+    os << "launch " << launch.symbol << " ";
+    printIds(launch.tensors);
+    for (const auto &scalar : launch.scalars) {
+      os << ", ";
+      printScalar(*scalar);
+    }
+  }
+
+  void print(const fb::ContractT &contract) {
+    os << "contract ";
+    auto operand = [&](int32_t id, const std::vector<int32_t> &labels) {
+      os << "%" << id << " [";
+      llvm::interleaveComma(labels, os);
+      os << "]";
+    };
+    operand(contract.a, contract.a_labels);
+    os << ", ";
+    operand(contract.b, contract.b_labels);
+    if (contract.bias >= 0)
+      os << " bias %" << contract.bias;
+    if (contract.addend >= 0)
+      os << " add %" << contract.addend;
+    os << " to ";
+    operand(contract.c, contract.c_labels);
+    if (contract.epilogue != fb::Epilogue::None)
+      os << " then " << lower(fb::EnumNameEpilogue(contract.epilogue));
+    if (contract.x >= 0)
+      os << " x %" << contract.x;
+    if (contract.aux >= 0)
+      os << " aux %" << contract.aux;
+    if (contract.summed != fb::Summed::None)
+      os << " sums " << lower(fb::EnumNameSummed(contract.summed)) << " %"
+         << contract.sums;
+  }
+
+  void print(const fb::AttendT &attend) {
+    const bool isGrad = attend.grad >= 0;
+    os << (isGrad ? "attend grad %" + std::to_string(attend.grad) + ", "
+                  : "attend ");
+    printIds(std::vector<int32_t>{attend.query, attend.key, attend.value});
+    os << (isGrad ? ", %" : " to %") << attend.result;
+    if (attend.lse >= 0)
+      os << " lse %" << attend.lse;
+    if (isGrad) {
+      os << " to ";
+      printIds(std::vector<int32_t>{attend.query_grad, attend.key_grad,
+                                    attend.value_grad});
+    }
+    os << " scale " << attend.scale << (attend.causal ? " causal" : "");
+  }
+
+  void print(const fb::CollectiveT &move) {
+    os << lower(fb::EnumNameCollectiveKind(move.kind)) << " over ["
+       << llvm::join(move.axes, ", ") << "]";
+    for (const fb::Pair &pair : pairsOf(move))
+      os << " %" << pair.source() << " to %" << pair.target();
+    if (!move.indices.empty()) {
+      os << " at ";
+      printIds(move.indices);
+    }
+    if (!move.loser.empty())
+      os << " rather than " << move.loser;
+  }
+
+  void print(const fb::CopyT &copy) {
+    os << "copy %" << copy.source << " to %" << copy.target;
   }
 
   void printScalar(const fb::ScalarT &scalar) {

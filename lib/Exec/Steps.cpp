@@ -14,30 +14,43 @@
 
 using namespace tessera;
 
-Result<std::unique_ptr<Work>> tessera::makeWork(int index, Tensors &tensors,
-                                                BackendModule &module) {
-  const fb::StepT &step = *tensors.module().plan().steps[index];
-  for (int id : tensorsOf(step))
-    if (Result<const LocalTensor *> tensor = tensors.get(id); !tensor)
-      return tensor.error();
-  switch (step.action.type) {
-  case fb::Action::Launch:
-    return module.makeLaunch(*step.action.AsLaunch(), tensors);
-  case fb::Action::Contract:
-    return module.makeContract(*step.action.AsContract(), tensors);
-  case fb::Action::Attend:
-    return module.makeAttend(*step.action.AsAttend(), tensors);
-  case fb::Action::Collective:
-    return module.makeCollective(*step.action.AsCollective(),
-                                 tensors.module().axes(index), tensors);
-  default: { // Copy
-    const LocalTensor &source = **tensors.get(step.action.AsCopy()->source);
-    const LocalTensor &target = **tensors.get(step.action.AsCopy()->target);
+using Made = Result<std::unique_ptr<Work>>;
+
+namespace {
+struct Make {
+  BackendModule &module;
+  Tensors &tensors;
+  const std::vector<layout::SubAxis> &axes;
+
+  Made operator()(const fb::LaunchT &launch) {
+    return module.makeLaunch(launch, tensors);
+  }
+  Made operator()(const fb::ContractT &contract) {
+    return module.makeContract(contract, tensors);
+  }
+  Made operator()(const fb::AttendT &attend) {
+    return module.makeAttend(attend, tensors);
+  }
+  Made operator()(const fb::CollectiveT &collective) {
+    return module.makeCollective(collective, axes, tensors);
+  }
+  Made operator()(const fb::CopyT &copy) {
+    const LocalTensor &source = **tensors.get(copy.source);
+    const LocalTensor &target = **tensors.get(copy.target);
     if (source.sizes != target.sizes)
       return Error{"source and target of a copy have different local shapes"};
     return module.makeCopy(CopyLoop(source.elementBytes(), source.sizes,
                                     target.strides, source.strides),
                            placeOf(target), placeOf(source));
   }
-  }
+};
+} // namespace
+
+Made tessera::makeWork(int index, Tensors &tensors, BackendModule &module) {
+  const fb::StepT &step = *tensors.module().plan().steps[index];
+  for (int id : tensorsOf(step))
+    if (Result<const LocalTensor *> tensor = tensors.get(id); !tensor)
+      return tensor.error();
+  return visit(step.action,
+               Make{module, tensors, tensors.module().axes(index)});
 }

@@ -47,6 +47,22 @@ uint64_t tessera::hashBytes(std::string_view bytes, uint64_t seed) {
   return state ^ (state >> 29);
 }
 
+/// What a reader must know of a step.
+static uint64_t featuresOf(const fb::LaunchT &) { return 0; }
+static uint64_t featuresOf(const fb::ContractT &contract) {
+  return (contract.summed != fb::Summed::None ? kFeatureSums : 0) |
+         (contract.addend >= 0 ? kFeatureAddends : 0);
+}
+static uint64_t featuresOf(const fb::AttendT &attend) {
+  return attend.grad >= 0 ? kFeatureAttentionGrads : 0;
+}
+static uint64_t featuresOf(const fb::CollectiveT &collective) {
+  const bool fetches = collective.kind == fb::CollectiveKind::Fetch;
+  return (collective.more.empty() ? 0 : kFeatureGroups) |
+         (fetches ? kFeatureFetches : 0);
+}
+static uint64_t featuresOf(const fb::CopyT &) { return 0; }
+
 void ModuleBuilder::setPlan(std::string bytes) {
   sections[static_cast<size_t>(Section::Plan)] = std::move(bytes);
 }
@@ -62,21 +78,9 @@ void ModuleBuilder::setPlan(const fb::PlanT &plan) {
   for (const auto &step : plan.steps) {
     if (step->alternative >= 0)
       features |= kFeatureAlternatives;
-    if (const fb::ContractT *contract = step->action.AsContract()) {
-      if (contract->summed != fb::Summed::None)
-        features |= kFeatureSums;
-      if (contract->addend >= 0)
-        features |= kFeatureAddends;
-    }
-    if (const fb::AttendT *attend = step->action.AsAttend();
-        attend && attend->grad >= 0)
-      features |= kFeatureAttentionGrads;
-    if (const fb::CollectiveT *collective = step->action.AsCollective()) {
-      if (!collective->more.empty())
-        features |= kFeatureGroups;
-      if (collective->kind == fb::CollectiveKind::Fetch)
-        features |= kFeatureFetches;
-    }
+    if (step->action.value)
+      features |= visit(step->action,
+                        [](const auto &action) { return featuresOf(action); });
   }
 }
 

@@ -334,12 +334,11 @@ private:
   Status checkStep(const fb::StepT &step) {
     if (!step.action.value)
       return Error{"it has no action"};
-    const ActionKind *kind = kindOf(step);
-    if (!kind)
+    if (step.action.type > fb::Action::MAX)
       return Error{"unknown action " +
                    std::to_string(static_cast<int>(step.action.type))};
     std::vector<int32_t> ids, optional;
-    kind->listTensors(step.action, ids, optional);
+    listTensors(step.action, ids, optional);
     for (int32_t id : optional)
       if (id != -1)
         ids.push_back(id);
@@ -349,23 +348,8 @@ private:
       if (!plan.tensors[id]->devices.empty() && !mayBeElsewhere(step.action))
         return Error{name(id) + " lies on other devices than the plan's"};
     }
-    switch (step.action.type) {
-    case fb::Action::Launch:
-      return checkLaunch(*step.action.AsLaunch());
-    case fb::Action::Contract:
-      return checkContract(*step.action.AsContract());
-    case fb::Action::Attend:
-      return checkAttend(*step.action.AsAttend());
-    case fb::Action::Collective:
-      return checkCollective(*step.action.AsCollective());
-    default: { // Copy
-      const fb::CopyT &copy = *step.action.AsCopy();
-      TSR_TRY(checkPair(copy.source, copy.target));
-      if (localRank(copy.source) != localRank(copy.target))
-        return Error{"a copy between tensors of different rank"};
-      return Ok{};
-    }
-    }
+    return visit(step.action,
+                 [&](const auto &action) { return check(action); });
   }
 
   /// Whether an action may be of tensors on other devices.
@@ -384,7 +368,14 @@ private:
     return Ok{};
   }
 
-  Status checkLaunch(const fb::LaunchT &launch) const {
+  Status check(const fb::CopyT &copy) const {
+    TSR_TRY(checkPair(copy.source, copy.target));
+    if (localRank(copy.source) != localRank(copy.target))
+      return Error{"a copy between tensors of different rank"};
+    return Ok{};
+  }
+
+  Status check(const fb::LaunchT &launch) const {
     if (codeBytes == 0)
       return Error{"a kernel is launched, but the module has no code"};
     if (launch.symbol.empty())
@@ -467,7 +458,7 @@ private:
     return Ok{};
   }
 
-  Status checkContract(const fb::ContractT &contract) const {
+  Status check(const fb::ContractT &contract) const {
     const int32_t ids[] = {contract.a, contract.b, contract.c};
     const std::vector<int32_t> *labels[] = {
         &contract.a_labels, &contract.b_labels, &contract.c_labels};
@@ -545,7 +536,7 @@ private:
     return Ok{};
   }
 
-  Status checkAttend(const fb::AttendT &attend) const {
+  Status check(const fb::AttendT &attend) const {
     std::vector<int32_t> ids = {attend.query, attend.key, attend.value,
                                 attend.result};
     const std::vector<int32_t> grads = {attend.grad, attend.query_grad,
@@ -579,7 +570,7 @@ private:
     return Ok{};
   }
 
-  Status checkCollective(const fb::CollectiveT &collective) {
+  Status check(const fb::CollectiveT &collective) {
     if (collective.kind > fb::CollectiveKind::MAX)
       return Error{"unknown collective " +
                    std::to_string(static_cast<int>(collective.kind))};

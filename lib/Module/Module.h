@@ -153,19 +153,33 @@ layout::Shape staticShape(const fb::TensorT &tensor);
 /// "2 * batch + 1"
 std::string toString(const fb::ExtentT &extent, const fb::PlanT &plan);
 
-/// A kind of step: what follows from it alone.
-struct ActionKind {
-  fb::Action action;
-  const char *name; ///< for people
-  /// The tensors that it reads or writes: those that each step of the kind has,
-  /// and those that are -1 where a step has none.
-  void (*listTensors)(const fb::ActionUnion &action, std::vector<int32_t> &ids,
-                      std::vector<int32_t> &optional);
-};
-/// Null: there is no such kind.
-const ActionKind *kindOf(const fb::StepT &step);
+/// The kinds of steps: gives `to` what a step does, as what it is. All that
+/// differs by kind goes through this, so that a kind which it forgets does not
+/// compile.
+template <typename To>
+decltype(auto) visit(const fb::ActionUnion &action, To &&to) {
+  static_assert(static_cast<int>(fb::Action::MAX) == 5);
+  switch (action.type) {
+  case fb::Action::Launch:
+    return to(*action.AsLaunch());
+  case fb::Action::Contract:
+    return to(*action.AsContract());
+  case fb::Action::Attend:
+    return to(*action.AsAttend());
+  case fb::Action::Collective:
+    return to(*action.AsCollective());
+  default: // it is checked
+    return to(*action.AsCopy());
+  }
+}
 
-/// The tensors that a step reads or writes.
+/// What a step is called: "kernel".
+const char *nameOf(const fb::StepT &step);
+/// The tensors that a step reads or writes: those that each step of its kind
+/// has, and those that are -1 where a step has none.
+void listTensors(const fb::ActionUnion &action, std::vector<int32_t> &ids,
+                 std::vector<int32_t> &optional);
+/// Those that it has.
 std::vector<int32_t> tensorsOf(const fb::StepT &step);
 
 layout::Step::Kind kindOf(const fb::CollectiveT &collective);

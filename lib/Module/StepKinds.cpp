@@ -11,50 +11,50 @@
 using namespace tessera;
 using Ids = std::vector<int32_t>;
 
-static const ActionKind kKinds[] = {
-    {fb::Action::Launch, "kernel",
-     [](const fb::ActionUnion &action, Ids &ids, Ids &) {
-       ids = action.AsLaunch()->tensors;
-     }},
-    {fb::Action::Contract, "product",
-     [](const fb::ActionUnion &action, Ids &ids, Ids &optional) {
-       const fb::ContractT &contract = *action.AsContract();
-       ids = {contract.a, contract.b, contract.c};
-       optional = {contract.bias, contract.x, contract.aux, contract.sums,
-                   contract.addend};
-     }},
-    {fb::Action::Attend, "attention",
-     [](const fb::ActionUnion &action, Ids &ids, Ids &optional) {
-       const fb::AttendT &attend = *action.AsAttend();
-       ids = {attend.query, attend.key, attend.value, attend.result};
-       optional = {attend.lse, attend.grad, attend.query_grad, attend.key_grad,
-                   attend.value_grad};
-     }},
-    {fb::Action::Collective, "collective",
-     [](const fb::ActionUnion &action, Ids &ids, Ids &) {
-       const fb::CollectiveT &collective = *action.AsCollective();
-       for (const fb::Pair &pair : pairsOf(collective))
-         ids.insert(ids.end(), {pair.source(), pair.target()});
-       ids.insert(ids.end(), collective.indices.begin(),
-                  collective.indices.end());
-     }},
-    {fb::Action::Copy, "copy",
-     [](const fb::ActionUnion &action, Ids &ids, Ids &) {
-       ids = {action.AsCopy()->source, action.AsCopy()->target};
-     }},
+namespace {
+struct Name {
+  const char *operator()(const fb::LaunchT &) { return "kernel"; }
+  const char *operator()(const fb::ContractT &) { return "product"; }
+  const char *operator()(const fb::AttendT &) { return "attention"; }
+  const char *operator()(const fb::CollectiveT &) { return "collective"; }
+  const char *operator()(const fb::CopyT &) { return "copy"; }
 };
-static_assert(std::size(kKinds) == static_cast<size_t>(fb::Action::MAX));
 
-const ActionKind *tessera::kindOf(const fb::StepT &step) {
-  for (const ActionKind &kind : kKinds)
-    if (kind.action == step.action.type)
-      return &kind;
-  return nullptr;
+struct List {
+  Ids &ids, &optional;
+
+  void operator()(const fb::LaunchT &launch) { ids = launch.tensors; }
+  void operator()(const fb::ContractT &contract) {
+    ids = {contract.a, contract.b, contract.c};
+    optional = {contract.bias, contract.x, contract.aux, contract.sums,
+                contract.addend};
+  }
+  void operator()(const fb::AttendT &attend) {
+    ids = {attend.query, attend.key, attend.value, attend.result};
+    optional = {attend.lse, attend.grad, attend.query_grad, attend.key_grad,
+                attend.value_grad};
+  }
+  void operator()(const fb::CollectiveT &collective) {
+    for (const fb::Pair &pair : pairsOf(collective))
+      ids.insert(ids.end(), {pair.source(), pair.target()});
+    ids.insert(ids.end(), collective.indices.begin(), collective.indices.end());
+  }
+  void operator()(const fb::CopyT &copy) { ids = {copy.source, copy.target}; }
+};
+} // namespace
+
+const char *tessera::nameOf(const fb::StepT &step) {
+  return visit(step.action, Name());
+}
+
+void tessera::listTensors(const fb::ActionUnion &action, Ids &ids,
+                          Ids &optional) {
+  visit(action, List{ids, optional});
 }
 
 std::vector<int32_t> tessera::tensorsOf(const fb::StepT &step) {
   Ids ids, optional;
-  kindOf(step)->listTensors(step.action, ids, optional);
+  listTensors(step.action, ids, optional);
   for (int32_t id : optional)
     if (id >= 0)
       ids.push_back(id);

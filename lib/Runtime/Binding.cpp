@@ -563,7 +563,7 @@ const char *Binding::location(int64_t work) const {
 
 const char *Binding::kind(size_t work) const {
   const fb::StepT *step = stepOf(work);
-  return step ? kindOf(*step)->name : "copy";
+  return step ? nameOf(*step) : "copy";
 }
 
 const char *Binding::symbol(size_t work) const {
