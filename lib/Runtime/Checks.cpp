@@ -45,7 +45,7 @@ static Failure describe(const fb::PortT &port, const LocalTensor &tensor,
           port.location};
 }
 
-Outcome<Ok> Checks::look(Backend &backend) {
+Outcome<Ok> Checks::lookAtAll(Backend &backend) {
   for (const auto &[port, tensor, memory] : checks) {
     const size_t size = tensor.elementBytes();
     const std::byte *data = memory;

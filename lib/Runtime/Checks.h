@@ -26,9 +26,13 @@ public:
              const std::byte *memory);
   /// After a run: the first element that is not 0 is an error, which harms
   /// nothing else.
-  Outcome<Ok> look(Backend &backend);
+  Outcome<Ok> look(Backend &backend) {
+    return checks.empty() ? Ok{} : lookAtAll(backend);
+  }
 
 private:
+  Outcome<Ok> lookAtAll(Backend &backend);
+
   struct Check {
     const fb::PortT *port;
     LocalTensor tensor;

@@ -13,7 +13,7 @@
 /// several arguments: what has commas outside of parentheses.)
 #define TSR_TRY(...)                                                           \
   do {                                                                         \
-    if (auto tried = (__VA_ARGS__); !tried)                                    \
+    if (auto &&tried = (__VA_ARGS__); !tried)                                  \
       return tried.error();                                                    \
   } while (false)
 

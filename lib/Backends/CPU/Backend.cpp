@@ -167,7 +167,7 @@ public:
       if (watch)
         watch->end(i);
     }
-    host = now() - began;
+    host = works.empty() ? 0 : measured.back().end - began;
     return Ok{};
   }
   std::span<const StepTime> times() const override { return measured; }

@@ -126,6 +126,8 @@ TEST_F(NCCL, OneCommunicatorAPartition) {
   EXPECT_EQ(fake().calls("allReduce"), 2 * 4);
   EXPECT_EQ(fake().calls("reduceScatter"), 2 * 4);
   EXPECT_EQ(fake().calls("send"), 2 * 4);
+  // The messages of a phase are a group; a collective alone needs none.
+  EXPECT_EQ(fake().calls("groupEnd"), 2 * 4);
   // What the report has of a run is what NCCL was called with.
   auto bytes = [](const char *name, int ranks) {
     return fake().bytes(name, ranks);

@@ -92,7 +92,8 @@ static std::string textOf(const std::vector<int> &numbers) {
 /// Until `comm` has taken up what was asked of it.
 static Status await(const nccl::Api &api, nccl::Comm comm, const char *what,
                     Poll &poll) {
-  const double began = now();
+  // Most is taken up at once: then there is no need of a clock.
+  double began = 0;
   while (true) {
     State state = nccl::kInProgress;
     State asked = api.commGetAsyncError(comm, &state);
@@ -101,7 +102,10 @@ static Status await(const nccl::Api &api, nccl::Comm comm, const char *what,
     if (state != nccl::kInProgress)
       return api.check(state, what, comm);
     TSR_TRY(poll.poll());
-    if (now() - began > 200e-6)
+    const double at = now();
+    if (!began)
+      began = at;
+    if (at - began > 200e-6)
       nap();
   }
 }
@@ -152,27 +156,33 @@ Status Communicator::exchange(std::span<const SendMessage> sends,
   });
 }
 
+State Communicator::enqueue(const Call &call, nccl::Reduction reduction,
+                            Stream stream, Handed &handed) const {
+  const auto &[kind, source, target, count, dtype] = call;
+  const nccl::Type type = nccl::typeOf(dtype);
+  const int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
+  const int64_t moved =
+      kind == layout::Step::Kind::AllReduce ? 2 * bytes / ranks : bytes;
+  add(handed, moved, moved);
+  switch (kind) {
+  case layout::Step::Kind::AllGather:
+    return api.allGather(source, target, count, type, comm, stream);
+  case layout::Step::Kind::AllReduce:
+    return api.allReduce(source, target, count, type, reduction, comm, stream);
+  default: // ReduceScatter
+    return api.reduceScatter(source, target, count, type, reduction, comm,
+                             stream);
+  }
+}
+
 Status Communicator::run(std::span<const Call> calls, nccl::Reduction reduction,
                          Stream stream, Poll &poll, Handed &handed) const {
-  return enqueueGroup(layout::toString(calls[0].kind), poll, [&](auto note) {
-    for (const auto &[kind, source, target, count, dtype] : calls) {
-      const nccl::Type type = nccl::typeOf(dtype);
-      int64_t bytes = (ranks - 1) * count * info(dtype).bytes;
-      switch (kind) {
-      case layout::Step::Kind::AllGather:
-        note(api.allGather(source, target, count, type, comm, stream));
-        break;
-      case layout::Step::Kind::AllReduce:
-        note(api.allReduce(source, target, count, type, reduction, comm,
-                           stream));
-        bytes = 2 * bytes / ranks;
-        break;
-      default: // ReduceScatter
-        note(api.reduceScatter(source, target, count, type, reduction, comm,
-                               stream));
-      }
-      add(handed, bytes, bytes);
-    }
+  const char *what = layout::toString(calls[0].kind);
+  if (calls.size() == 1)
+    return ready(enqueue(calls[0], reduction, stream, handed), what, poll);
+  return enqueueGroup(what, poll, [&](auto note) {
+    for (const Call &call : calls)
+      note(enqueue(call, reduction, stream, handed));
   });
 }
 

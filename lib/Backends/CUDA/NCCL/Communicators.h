@@ -50,7 +50,7 @@ public:
     int64_t count;
     DType dtype;
   };
-  /// Enqueues the calls as one group.
+  /// Enqueues the calls, several as one group.
   Status run(std::span<const Call> calls, nccl::Reduction reduction,
              Stream stream, Poll &poll, Handed &handed) const;
 
@@ -62,6 +62,8 @@ private:
   Communicator(const nccl::Api &api, int place, int ranks)
       : api(api), place(place), ranks(ranks) {}
   void add(Handed &handed, int64_t sent, int64_t received) const;
+  nccl::State enqueue(const Call &call, nccl::Reduction reduction,
+                      Stream stream, Handed &handed) const;
   /// One group of what `enqueue(note)` enqueues, noting each state.
   template <typename Enqueue>
   Status enqueueGroup(const char *what, Poll &poll, Enqueue enqueue) const;
