@@ -19,7 +19,7 @@ inputs and results: there bench/gpu/block.py makes both on the GPUs.
 
 data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) is the
 launcher, `failures` (test/GPU/failures) runs what must fail, with what is in broken/:
-modules and, where test/GPU/kernels/run has built them, programs of kernels.
+modules and, where lib/Kernels/cuda/test/run has built them, programs of kernels.
 
 With --target cuda:sm_80 modules run on any GPU from there on, on a newer one from their
 PTX: attention by cuDNN or math, products by cuBLASLt alone.

@@ -8,7 +8,7 @@
 //
 // attention_fwd.cuh and gemm.cuh in all their kinds: no spills, and no remark
 // that ptxas had to serialise products. What they compute is tested in
-// test/GPU/kernels.
+// lib/Kernels/cuda/*/test.
 //
 //===----------------------------------------------------------------------===//
 

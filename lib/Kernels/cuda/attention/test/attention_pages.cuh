@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_ATTENTION_PAGES_CUH
-#define TESSERA_TEST_GPU_ATTENTION_PAGES_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_PAGES_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_PAGES_CUH
 
 #include "attention.cuh"
 
@@ -128,4 +128,4 @@ template <class M, class P> struct PagedCache {
   }
 };
 
-#endif // TESSERA_TEST_GPU_ATTENTION_PAGES_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_PAGES_CUH

@@ -3,8 +3,8 @@
 on one Hopper GPU with torch; FlashAttention 4's packages in PYTHONPATH, or it drops out.
 
     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -cudart static -shared \\
-      -Xcompiler -fPIC -Ilib/Kernels/cuda -Itest/GPU/kernels \\
-      -o attention.so bench/gpu/attention_kernels.cu
+      -Xcompiler -fPIC -Ilib/Kernels/cuda \\
+      -o attention.so lib/Kernels/cuda/attention/bench/attention_kernels.cu
     attention.py attention.so [--rows d128,s4096]
 
 bf16, [batch, position, head, d]. A round has one reading of each in turn, so that all

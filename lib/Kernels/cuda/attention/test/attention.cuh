@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_ATTENTION_CUH
-#define TESSERA_TEST_GPU_ATTENTION_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_CUH
 
 #include "attention_configs.cuh"
 #include "attention_dropped.cuh"
 #include "attention_ops.cuh"
 #include "attention_sequences.cuh"
-#include "harness.cuh"
+#include "test/harness.cuh"
 
 //===----------------------------------------------------------------------===//
 // Shapes
@@ -494,4 +494,4 @@ __global__ void reference_sums(Stored const *q, Stored const *k,
   }
 }
 
-#endif // TESSERA_TEST_GPU_ATTENTION_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_CUH

@@ -4,8 +4,8 @@ FlashAttention 4 (CuTe) and PyTorch's, on one Hopper GPU; FlashAttention 4's pac
 PYTHONPATH, or it drops out.
 
     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -cudart static -shared \\
-      -Xcompiler -fPIC -Ilib/Kernels/cuda -Itest/GPU/kernels \\
-      -o attention_sparse.so bench/gpu/attention_sparse_kernels.cu
+      -Xcompiler -fPIC -Ilib/Kernels/cuda \\
+      -o attention_sparse.so lib/Kernels/cuda/attention/bench/attention_sparse_kernels.cu
     attention_sparse.py attention_sparse.so [--rows blocks,long] [--flex]
 
 bf16, [batch, position, head, d]; rounds and readings are those of attention.py, printed

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../test/GPU/kernels/packed_tiles.cuh"
+#include "attention/test/packed_tiles.cuh"
 #include "attention_launch.cuh"
 
 //===----------------------------------------------------------------------===//

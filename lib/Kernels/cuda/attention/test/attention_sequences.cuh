@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_ATTENTION_SEQUENCES_CUH
-#define TESSERA_TEST_GPU_ATTENTION_SEQUENCES_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_SEQUENCES_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_SEQUENCES_CUH
 
 #include "packed_tiles.cuh"
 
@@ -61,4 +61,4 @@ __global__ void fill_gaps(PackedTiles tiles, Tensor<X, 4> to, X value) {
   fill_outside(tiles, to, value);
 }
 
-#endif // TESSERA_TEST_GPU_ATTENTION_SEQUENCES_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_SEQUENCES_CUH

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_HARNESS_CUH
-#define TESSERA_TEST_GPU_HARNESS_CUH
+#ifndef TESSERA_KERNELS_TEST_HARNESS_CUH
+#define TESSERA_KERNELS_TEST_HARNESS_CUH
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -298,4 +298,4 @@ inline int multiprocessors() {
   return n;
 }
 
-#endif // TESSERA_TEST_GPU_HARNESS_CUH
+#endif // TESSERA_KERNELS_TEST_HARNESS_CUH

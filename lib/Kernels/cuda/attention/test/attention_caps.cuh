@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_ATTENTION_CAPS_CUH
-#define TESSERA_TEST_ATTENTION_CAPS_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_CAPS_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_CAPS_CUH
 
 #include "attention.cuh"
 
@@ -46,4 +46,4 @@ struct ExactOf<TanhOf<M, Size, Sharpness>> {
   using Type = ExactTanhOf<M, Size, Sharpness>;
 };
 
-#endif // TESSERA_TEST_ATTENTION_CAPS_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_CAPS_CUH

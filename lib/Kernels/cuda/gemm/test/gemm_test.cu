@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gemm/gemm.cuh"
-#include "harness.cuh"
+#include "test/harness.cuh"
 
 #include <cublasLt.h>
 

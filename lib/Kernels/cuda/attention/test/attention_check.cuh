@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_ATTENTION_CHECK_CUH
-#define TESSERA_TEST_GPU_ATTENTION_CHECK_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_CHECK_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_CHECK_CUH
 
 #include "attention.cuh"
 
@@ -79,4 +79,4 @@ template <class M, class P> void checkProblem(Shape const &s) {
                     gaps ? "" : " WROTE OUTSIDE", settled ? "" : " COUNTERS"));
 }
 
-#endif // TESSERA_TEST_GPU_ATTENTION_CHECK_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_CHECK_CUH

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_ATTENTION_CONFIGS_CUH
-#define TESSERA_TEST_ATTENTION_CONFIGS_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_CONFIGS_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_CONFIGS_CUH
 
 #include "attention/attention_bwd.cuh"
 #include "attention/attention_few.cuh"
@@ -60,4 +60,4 @@ using Bwd = BwdConfig<T, D, M, Ordered, kBackwardTiles<M, D, DV>.rows,
 
 } // namespace tessera
 
-#endif // TESSERA_TEST_ATTENTION_CONFIGS_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_CONFIGS_CUH

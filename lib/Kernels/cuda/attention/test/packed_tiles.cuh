@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_PACKED_TILES_CUH
-#define TESSERA_TEST_PACKED_TILES_CUH
+#ifndef TESSERA_KERNELS_TEST_PACKED_TILES_CUH
+#define TESSERA_KERNELS_TEST_PACKED_TILES_CUH
 
 #include "attention/attention_packed.cuh"
 
@@ -73,4 +73,4 @@ TSR_DEVICE void packed_tiles(int const *begins, int const *used, int positions,
 
 } // namespace tessera
 
-#endif // TESSERA_TEST_PACKED_TILES_CUH
+#endif // TESSERA_KERNELS_TEST_PACKED_TILES_CUH

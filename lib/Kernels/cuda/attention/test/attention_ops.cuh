@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_GPU_ATTENTION_OPS_CUH
-#define TESSERA_TEST_GPU_ATTENTION_OPS_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_OPS_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_OPS_CUH
 
 #include "attention/attention_fwd.cuh"
-#include "harness.cuh"
+#include "test/harness.cuh"
 
 #ifndef TEST_DV
 #define TEST_DV TEST_D
@@ -337,4 +337,4 @@ template <class M, int Queries, int Keys> struct Folded : M {
   }
 };
 
-#endif // TESSERA_TEST_GPU_ATTENTION_OPS_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_OPS_CUH

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_TEST_ATTENTION_DROPPED_CUH
-#define TESSERA_TEST_ATTENTION_DROPPED_CUH
+#ifndef TESSERA_KERNELS_TEST_ATTENTION_DROPPED_CUH
+#define TESSERA_KERNELS_TEST_ATTENTION_DROPPED_CUH
 
 #include "attention/attention_dropout.cuh"
-#include "harness.cuh"
+#include "test/harness.cuh"
 
 /// Three of ten weights are dropped; the numbers are beyond 32 bits.
 template <class M> struct Dropped : M {
@@ -46,4 +46,4 @@ __device__ double weight_factor(typename M::Args const &args,
   return 1;
 }
 
-#endif // TESSERA_TEST_ATTENTION_DROPPED_CUH
+#endif // TESSERA_KERNELS_TEST_ATTENTION_DROPPED_CUH

@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_BENCH_GPU_ATTENTION_LAUNCH_CUH
-#define TESSERA_BENCH_GPU_ATTENTION_LAUNCH_CUH
+#ifndef TESSERA_KERNELS_BENCH_ATTENTION_LAUNCH_CUH
+#define TESSERA_KERNELS_BENCH_ATTENTION_LAUNCH_CUH
 
-#include "attention_configs.cuh"
-#include "harness.cuh"
+#include "attention/test/attention_configs.cuh"
+#include "test/harness.cuh"
 
 template <int D> struct Full : AttentionMods {
   static constexpr float Scale = D == 64    ? 0.125f
@@ -155,4 +155,4 @@ static void all(int kind, Sizes const &s, Tensors const &t,
     backward<Bwd<bf16, D, M, true, DV>>(s, t, stream);
 }
 
-#endif // TESSERA_BENCH_GPU_ATTENTION_LAUNCH_CUH
+#endif // TESSERA_KERNELS_BENCH_ATTENTION_LAUNCH_CUH
