@@ -39,7 +39,8 @@
 // step (by now the other group's half of its dS is there), dV and dK of this
 // one, S and dP of the next; exponentials and dS fall into the other group's
 // turn. Of 64 queries dQ comes first: dV has its left operand in registers, and
-// holds the warps until that has been read. What an accumulator holds is issued
+// holds the warps until that has been read; of few columns all of dQ is in
+// every second turn of a group. What an accumulator holds is issued
 // and awaited in one iteration of the loop, but for dK and dV, which nothing
 // else reads; otherwise ptxas serialises all products.
 //
@@ -125,13 +126,23 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
           !first || i > 0);
     wgmma_commit();
   }
+  /// Whether (a part of) dQ of the step before is this group's.
+  TSR_MEMBER bool adds() {
+    return !C::Alternates || (int)((steps - 1) % 2) == group;
+  }
+  /// How many additions this group has made before that one.
+  TSR_MEMBER unsigned added() { return (steps - 1) / (C::Alternates ? 2 : 1); }
+  /// The first row and column of its part.
+  TSR_MEMBER int first_row() { return C::BM == 128 ? group * 64 : 0; }
+  TSR_MEMBER int first_column() {
+    return C::BM == 128 || C::Alternates ? 0 : group * C::DqColumns;
+  }
   /// This group's part of dQ of the step before.
   TSR_MEMBER void issue_dq(float (&dq)[C::DqColumns / 2]) {
     constexpr int N = C::DqColumns;
-    const int column = N == C::Panels * 64 ? 0 : group * N;
-    const uint64 a =
-        operand(s.ds[buffer ? buffer - 1 : 2][N == C::Panels * 64 ? group : 0]);
-    const uint64 b = operand(s.k[column / 64] + column % 64 * 2);
+    const int column = first_column();
+    const uint64 a = operand(s.ds[buffer ? buffer - 1 : 2][first_row() / 64]);
+    const uint64 b = operand(s.k[column / 64] + column % 64 * 2, C::BN * 128);
     wgmma_fence();
     Wgmma<T, N>::template ss_set<true, true>(dq, a, b);
 #pragma unroll
@@ -154,8 +165,8 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   };
   TSR_MEMBER Target target() {
     typename C::Step const &last = s.step[(steps - 1) % C::Planned];
-    return {last.sum + group * C::Part + thread * 4, last.rank == 0,
-            C::Writes && last.final};
+    return {last.sum + (C::Alternates ? 0 : group) * C::Part + thread * 4,
+            last.rank == 0, C::Writes && last.final};
   }
   /// This group's part of the block's rows, of what is there and this. What it
   /// takes is read here, the thread's number, too: known before, it would take
@@ -175,9 +186,8 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     P const &own = s.planned;
     int thread = this->thread;
     asm volatile("" : "+r"(thread));
-    constexpr bool whole = C::DqColumns == C::Panels * 64; // rows
-    const int column = whole ? 0 : group * C::DqColumns;
-    const int query = last.first_query() + (whole ? group * 64 : 0);
+    const int column = first_column();
+    const int query = last.first_query() + first_row();
     const int64 stride = own.dq_strides[2];
     T *const to = static_cast<T *>(own.dq) + last.batch * own.dq_strides[0] +
                   last.head * own.dq_strides[1] + query * stride + column;
@@ -192,9 +202,9 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
                          typename Sums::Addition const (&sums)[Sums::N]) {
     const bool writes = C::Writes && __builtin_expect(target.final, 0);
     if (C::AddsByCopy)
-      barrier_wait(&s.dq_empty[group], steps & 1);
+      barrier_wait(&s.dq_empty[group], added() & 1 ^ 1);
     if (C::AddsByCopy ? writes : C::Ordered) {
-      barrier_wait(&s.turn[group], C::AddsByCopy ? written : steps & 1 ^ 1);
+      barrier_wait(&s.turn[group], C::AddsByCopy ? written : added() & 1);
       written ^= 1;
     }
     if (writes)
@@ -358,8 +368,9 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     buffer = buffer == 2 ? 0 : buffer + 1;
   }
 
-  /// Blocks of 64 queries. Whether it was the tile's last step.
-  template <bool First> TSR_MEMBER bool step() {
+  /// Blocks of 64 queries. Adds: `adds()`, not in the first step. Whether it
+  /// was the tile's last step.
+  template <bool First, bool Adds> TSR_MEMBER bool step() {
     const int i = ring.stage, parity = ring.phase;
     const int before = i ? i - 1 : C::Stages - 1;
     float x[C::BM / 2], y[C::BM / 2]; // S, then P; dP, then dS
@@ -379,16 +390,19 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     Sums sums(p, s, group);
     score<First>(x, y, own, sums, i, now);
     const bool last = now.last;
-    const Target to = target_ahead<First>();
+    const Target to = target_ahead<!Adds>();
     take_turn();
     float dq[C::DqColumns / 2];
-    if (!First)
+    if (Adds)
       issue_dq(dq);
     issue_columns(dv, own.probs, s.dout[i][0], First);
-    issue_dk(s.q[i][0], First);
+    if (C::DkFromRegisters)
+      issue_columns(dk, own.ds, s.q[i][0], First);
+    else
+      issue_dk(s.q[i][0], First);
     if constexpr (C::Sums > 0)
       sums.store(steps % 2);
-    if (!First) {
+    if (Adds) {
       typename Sums::Addition additions[Sums::N];
       gather_sums(additions);
       wgmma_wait<2>();
@@ -498,6 +512,35 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     }
   }
 
+  TSR_MEMBER void steps_of_tile() {
+    bool last = step<true, false>();
+    if constexpr (C::Alternates) {
+      if (!last && !adds())
+        last = step<false, false>();
+      while (!last)
+        last = step<false, true>() || step<false, false>();
+    } else {
+      while (!last)
+        last = step<false, true>();
+    }
+  }
+  /// The rest of a tile's last step.
+  template <bool Adds> TSR_MEMBER void end() {
+    float dq[C::DqColumns / 2];
+    typename Sums::Addition additions[Sums::N];
+    if (Adds)
+      issue_dq(dq);
+    pass_turn();
+    if (Adds)
+      gather_sums(additions);
+    wgmma_wait<0>();
+    if (C::BM == 64)
+      release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
+    release(&s.k_empty);
+    if (Adds)
+      add_dq(target(), dq, additions);
+  }
+
   TSR_MEMBER void tile(typename C::Step const &start, int phase) {
     this->start(start, start.first_key() + group * 64);
     const bool empty = !start.sum;
@@ -506,23 +549,15 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       if constexpr (C::BM == 128) {
         turns();
       } else {
-        bool last = step<true>();
-        while (!last)
-          last = step<false>();
+        steps_of_tile();
       }
       pass_turn();
       release(&s.v_empty);
       take_turn();
-      float dq[C::DqColumns / 2];
-      issue_dq(dq);
-      pass_turn();
-      typename Sums::Addition additions[Sums::N];
-      gather_sums(additions);
-      wgmma_wait<0>();
-      if (C::BM == 64)
-        release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
-      release(&s.k_empty);
-      add_dq(target(), dq, additions);
+      if (adds())
+        end<true>();
+      else
+        end<false>();
       store_rows(maps.dv, dv, Mods::KeptScale);
     } else {
 #pragma unroll
@@ -534,12 +569,12 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       barrier_wait(&s.dout_full[ring.stage], ring.phase);
       release(&s.q_empty[ring.stage]);
       release(&s.dout_empty[ring.stage]);
-      if (C::AddsByCopy || C::Ordered) {
+      steps++;
+      if ((C::AddsByCopy || C::Ordered) && adds()) {
         barrier_wait(C::AddsByCopy ? &s.dq_empty[group] : &s.turn[group],
-                     C::AddsByCopy ? steps & 1 ^ 1 : steps & 1);
+                     (added() & 1) ^ C::AddsByCopy);
         release(&s.added[group]);
       }
-      steps++;
       ring.next();
       release(&s.v_empty);
       release(&s.k_empty);

@@ -131,9 +131,19 @@ struct BwdConfig {
   /// queries, head and batch; how many of prepare's a multiprocessor holds: it
   /// is over when the last of them is.
   static constexpr int SideThreads = 256, PrepareBlocks = 6;
+  /// A step's dQ is of one consumer group, the next step's of the other: up to
+  /// 96 columns of 64 queries, for which a group has registers. Half of so few
+  /// columns each read the same gradients of scores twice, and of 96 columns
+  /// two panels of 64 were added. (Sums are added by both groups in each step.)
+  static constexpr bool Alternates = D <= 96 && BM == 64 && Sums == 0;
+  /// dK, as dV, has its left operand in registers.
+  static constexpr bool DkFromRegisters = BM == 128 || (Alternates && D == 64);
   /// Of a step's dQ, a consumer group, or a block of a cluster, adds 64 rows
-  /// and these columns: all, or half of them where there are 64 rows in all.
-  static constexpr int DqColumns = BM * Panels / 2, Part = 64 * DqColumns;
+  /// and these columns: all, or half of them where both add to 64 rows.
+  static constexpr int DqColumns = Alternates ? D : BM * Panels / 2;
+  static constexpr int Part = 64 * DqColumns, DqParts = Alternates ? 1 : 2;
+  /// Floats of a row of a block's sums.
+  static constexpr int SumColumns = DqParts * Part / BM;
   static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
                 "head dimension 64, 96, 128, 192 or 256");
   static_assert(DV == D || (D == 192 && DV == 128), "values as keys, or 128");
@@ -233,7 +243,7 @@ template <class C> struct BwdShared {
 
 /// What the kernels hand on to each other.
 template <class C> struct BwdWorkspace {
-  float *sum; // [block of queries][consumer group][columns / 8][thread][4]
+  float *sum; // [block of queries][part][columns / 8][thread][4]
   float *lse, *delta;
   typename C::Mods::Row *row;
   int *turns;       // Ordered: [block of queries][consumer group]
@@ -251,7 +261,7 @@ template <class C> struct BwdWorkspace {
                                                    int64 queries, int64 keys,
                                                    int64 sequences = 0) {
     return blocks(batch, heads, queries, sequences) *
-               (C::BM * (C::Panels * 64 + 2) * 4 + C::RowBytes +
+               (C::BM * (C::SumColumns + 2) * 4 + C::RowBytes +
                 (C::Ordered ? 8 : 0)) +
            C::DistanceSums * batch * heads * ((keys + C::BN - 1) / C::BN) *
                distance_places(queries) * 4;
@@ -262,7 +272,7 @@ template <class C> struct BwdWorkspace {
       sequences = C::Mods::packed(p.args).sequences;
     const int64 rows = blocks(p.batch, p.heads, p.queries, sequences) * C::BM;
     sum = static_cast<float *>(p.workspace);
-    lse = sum + rows * C::Panels * 64, delta = lse + rows;
+    lse = sum + rows * C::SumColumns, delta = lse + rows;
     row = reinterpret_cast<typename C::Mods::Row *>(delta + rows);
     turns = reinterpret_cast<int *>(reinterpret_cast<char *>(row) +
                                     rows / C::BM * C::RowBytes);

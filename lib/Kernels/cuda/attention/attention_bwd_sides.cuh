@@ -93,9 +93,9 @@ TSR_DEVICE void attention_bwd_prepare(P const &p, int at) {
     }
   } else if (clear) {
     float4 *sum =
-        reinterpret_cast<float4 *>(work.sum + of.number * 2 * C::Part);
+        reinterpret_cast<float4 *>(work.sum + of.number * C::DqParts * C::Part);
 #pragma unroll
-    for (int i = threadIdx.x; i < C::Part / 2; i += C::SideThreads)
+    for (int i = threadIdx.x; i < C::DqParts * C::Part / 4; i += C::SideThreads)
       sum[i] = make_float4(0, 0, 0, 0);
   }
   // Two rows at a time: there are no registers for more (PrepareBlocks).
@@ -168,7 +168,7 @@ TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
     return;
   const int count =
       bwd_count<C>(sequence_of<C>(p, of.place), of.batch, of.head, of.m);
-  if (threadIdx.x < 2) {
+  if (threadIdx.x < C::DqParts) {
     int *const turn = BwdWorkspace<C>(p).turns + 2 * of.number + threadIdx.x;
     wait_for_tiles(turn, count, of.batch, of.head, of.m,
                    of.first + of.m * C::BM);
@@ -190,7 +190,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
   bwd_finish_sums<C>(p, batch, head, m, of.blocks(p));
   if (C::Writes)
     return;
-  float const *sum = BwdWorkspace<C>(p).sum + of.number * 2 * C::Part;
+  float const *sum = BwdWorkspace<C>(p).sum + of.number * C::DqParts * C::Part;
   T *out =
       static_cast<T *>(p.dq) + batch * p.dq_strides[0] + head * p.dq_strides[1];
   struct Place {
@@ -199,7 +199,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
         : thread(i % 128), columns(i / 128 % (C::DqColumns / 32)),
           group(i / 128 / (C::DqColumns / 32)) {}
   };
-  constexpr int Places = C::Part / 8; // of all threads
+  constexpr int Places = C::DqParts * C::Part / 16; // of all threads
   constexpr int AtOnce = Places % (2 * C::SideThreads) ? 1 : 2;
   for (int first = threadIdx.x; first < Places;
        first += AtOnce * C::SideThreads) {
@@ -225,7 +225,7 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
         words[0][j] = pack<T>(scaled(part.x), scaled(part.y));
         words[1][j] = pack<T>(scaled(part.z), scaled(part.w));
       }
-      const bool whole = C::DqColumns == C::Panels * 64; // rows
+      const bool whole = C::BM == 128; // rows
       const int row = (whole ? from.group * 64 : 0) + from.thread / 32 * 16 +
                       from.thread / 4 % 8;
       const int column = (whole ? 0 : from.group * C::DqColumns) +

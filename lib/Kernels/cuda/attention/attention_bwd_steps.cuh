@@ -118,7 +118,7 @@ template <class C, class P> struct BwdPlanner {
       const int64 at = bwd_block<C>(p, t.batch, head, 0, t.place());
       __syncwarp();
       if (lane == 0) {
-        s.first.sum = work.sum + at * 2 * C::Part;
+        s.first.sum = work.sum + at * C::DqParts * C::Part;
         s.first.turn = work.turns + at * 2;
         if constexpr (C::Walks)
           s.first.walks = walk_words<C>(p, t, head);
@@ -131,7 +131,7 @@ template <class C, class P> struct BwdPlanner {
         add(false);
       any = true;
       typename C::Step step = step_of(head);
-      step.sum = s.first.sum + (int64)m * (2 * C::Part);
+      step.sum = s.first.sum + (int64)m * (C::DqParts * C::Part);
       step.turn = s.first.turn + m * 2;
       step.m = m, step.rank = rank, step.final = final, step.trails = trails;
       step.masked = m < whole;
@@ -280,7 +280,7 @@ template <class C, class P> struct BwdProducer {
   TSR_MEMBER void load_step(typename C::Step const &step) {
     const BwdWorkspace<C> work(p);
     const int i = ring.stage, parity = ring.phase ^ 1;
-    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
+    const int64 row = (step.sum - work.sum) / C::SumColumns;
     barrier_wait(&s.q_empty[i], parity);
     // The step that had its place is over, and nothing reads those before.
     if (const int over = steps + C::Ahead - C::Planned; over >= 0)
@@ -340,19 +340,33 @@ template <class C> struct BwdOrder {
   bool end; // it was none
   BwdTurn<typename C::Step> own;
 
-  TSR_MEMBER bool is_there() {
-    const unsigned i = number % C::Planned;
-    return barrier_test(&s.step_full[i], number / C::Planned & 1);
+  /// Whether step n, the next or the one behind it, is planned.
+  TSR_MEMBER bool is_there(unsigned n) {
+    return barrier_test(&s.step_full[n % C::Planned], n / C::Planned & 1);
+  }
+  TSR_MEMBER typename C::Step const &await(unsigned n) {
+    barrier_wait(&s.step_full[n % C::Planned], n / C::Planned & 1);
+    return s.step[n % C::Planned];
+  }
+  /// Whether the next step is the other group's.
+  TSR_MEMBER bool is_other() {
+    return C::Alternates && (int)(number % 2) != group;
+  }
+  TSR_MEMBER void pass() {
+    barrier_arrive(&s.step_empty[number++ % C::Planned]);
   }
   TSR_MEMBER void read() {
-    const unsigned i = number % C::Planned;
-    barrier_wait(&s.step_full[i], number / C::Planned & 1);
-    typename C::Step const &step = s.step[i];
-    turn = step.sum ? step.turn + group : nullptr;
+    if (is_other()) {
+      end = await(number).n < 0;
+      pass();
+      if (end)
+        return;
+    }
+    typename C::Step const &step = await(number);
+    turn = step.sum ? step.turn + (C::Alternates ? 0 : group) : nullptr;
     rank = step.rank, trails = step.trails, end = step.n < 0;
     own.tell(step);
-    barrier_arrive(&s.step_empty[i]);
-    number++;
+    pass();
   }
 
   TSR_MEMBER void let_add() {
@@ -376,7 +390,8 @@ template <class C> struct BwdOrder {
       }
       int *const counter = lane == 0 ? turn : nullptr;
       const int count = rank + 1;
-      const bool ahead = C::BM == 64 && is_there();
+      const bool ahead = C::BM == 64 && is_there(number) &&
+                         (!is_other() || is_there(number + 1));
       if (ahead) {
         read();
         if (turn)

@@ -189,7 +189,7 @@ template <class C, class P> struct BwdWideProducer {
   TSR_MEMBER void load_step(typename C::Step const &step) {
     const BwdWorkspace<C> work(p);
     const int i = ring.stage;
-    const int64 row = (step.sum - work.sum) / (C::Panels * 64);
+    const int64 row = (step.sum - work.sum) / C::SumColumns;
     wait_both(&s.q_empty[i], &s.q_both[i]);
     // As in BwdProducer.
     if (const int over = steps + C::Ahead - C::Planned; over >= 0)
