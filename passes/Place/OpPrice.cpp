@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace tessera;
@@ -96,4 +97,66 @@ Result<layout::Price> tv::priceOf(Operation *op, Moves &moves) {
     return moved.error();
   price += *moved;
   return price;
+}
+
+//===----------------------------------------------------------------------===//
+// A function
+//===----------------------------------------------------------------------===//
+
+using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
+                        layout::Combiner>;
+
+/// What a device has of `value`.
+static bool isSmall(Value value, const Moves &moves) {
+  ViewAttr view = getView(value);
+  int64_t bytes = ExtentAnalysis::getElementBytes(value);
+  for (int64_t extent : layout::maxLocalShape(
+           view.getView(), moves.getTypicalShape(value), view.getLayoutMesh()))
+    bytes *= extent;
+  return moves.getMachine().isSmall(bytes);
+}
+
+/// Nothing for what does not wait. What goes from peer to peer is paid by the
+/// op that needs it.
+static std::optional<Kind> kindOf(ReshardOp move, Moves &moves) {
+  Value from = move.getInputs()[0], to = move.getResult(0);
+  if (!isSmall(from, moves) || !isSmall(to, moves) ||
+      placesOf(from) == placesOf(to))
+    return std::nullopt;
+  auto plan = moves.plan(from, placesOf(from), placesOf(to),
+                         getView(from).getLayoutMesh());
+  if (!plan || (*plan)->chosen.cost.phases == 0)
+    return std::nullopt;
+  const layout::Step &last = (*plan)->chosen.steps.back();
+  if (last.kind == layout::Step::Kind::Slice ||
+      layout::isFromPeerToPeer(last.kind))
+    return std::nullopt;
+  return Kind(last.kind, last.axes, last.combiner);
+}
+
+std::optional<layout::Price> tv::priceOf(func::FuncOp function, Moves &moves) {
+  layout::Price sum;
+  std::map<Kind, SmallVector<Value>> waiting;
+  for (Operation &op : function.getBody().front()) {
+    Result<layout::Price> price = priceOf(&op, moves);
+    if (!price)
+      return std::nullopt;
+    sum += *price;
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        auto group = llvm::find_if(waiting, [&](auto &each) {
+          return llvm::is_contained(each.second, operand);
+        });
+        if (group == waiting.end())
+          continue;
+        sum.seconds -=
+            moves.getMachine().latency * double(group->second.size() - 1);
+        waiting.erase(group);
+      }
+    });
+    if (ReshardOp move = asMove(&op))
+      if (std::optional<Kind> kind = kindOf(move, moves))
+        waiting[*kind].push_back(move.getResult(0));
+  }
+  return sum;
 }

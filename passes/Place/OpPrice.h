@@ -45,6 +45,10 @@ mlir::Operation *payerOf(ReshardOp move);
 /// The work of `op`, whose values have views, and what it pays for.
 Result<layout::Price> priceOf(mlir::Operation *op, Moves &moves);
 
+/// Of all ops, and small moves of one kind go together until an op needs one of
+/// them (tv-merge-reshards). Nothing if some move has no plan.
+std::optional<layout::Price> priceOf(mlir::func::FuncOp function, Moves &moves);
+
 } // namespace tessera::tv
 
 #endif // TESSERA_PLACE_OPPRICE_H

@@ -37,6 +37,9 @@ static constexpr double kNever = std::numeric_limits<double>::infinity();
 static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
 /// Beyond, plans of the moves that are tried take more than a second.
 static constexpr int64_t kMaxDevices = 1024;
+/// In plans of moves: what may be spent on a function, and once more with axes
+/// cut into primes.
+static constexpr double kMostPlans = 10000, kFinePlans = 1000;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 
@@ -52,10 +55,11 @@ static SmallVector<ViewAttr> findViews(func::FuncOp function) {
   return views.takeVector();
 }
 
-Placer::Placer(func::FuncOp function, Moves &moves, const layout::Mesh &mesh,
+Placer::Placer(func::FuncOp function, Moves &moves, Ways ways,
+               const layout::Mesh &mesh,
                llvm::function_ref<void()> beforeChange)
     : function(function), states(getStates(function)), moves(moves), mesh(mesh),
-      ways(moves, mesh, findViews(function)), beforeChange(beforeChange) {}
+      ways(std::move(ways)), beforeChange(beforeChange) {}
 
 ReshardOp Placer::asMove(Operation *op) {
   auto reshard = dyn_cast_or_null<ReshardOp>(op);
@@ -501,8 +505,17 @@ void tv::placeTogether(func::FuncOp function, Moves &moves,
     for (Value value : op.getResults())
       if (ViewAttr view = getView(value)) {
         const layout::Mesh &mesh = view.getLayoutMesh();
-        if (mesh.numDevices() <= kMaxDevices)
-          Placer(function, moves, mesh, beforeChange).run();
+        if (mesh.numDevices() > kMaxDevices)
+          return;
+        auto place = [&](std::vector<layout::SubAxis> digits, double plans) {
+          Ways ways(moves, mesh, std::move(digits), findViews(function), plans);
+          Placer(function, moves, std::move(ways), mesh, beforeChange).run();
+        };
+        const auto digits = findDigits(mesh, findViews(function), false);
+        place(digits, kMostPlans);
+        auto fine = findDigits(mesh, findViews(function), true);
+        if (fine != digits)
+          place(std::move(fine), kFinePlans);
         return;
       }
 }

@@ -22,8 +22,8 @@ namespace tessera::tv {
 /// What PlaceTogether.h does.
 class Placer {
 public:
-  Placer(mlir::func::FuncOp function, Moves &moves, const layout::Mesh &mesh,
-         llvm::function_ref<void()> beforeChange);
+  Placer(mlir::func::FuncOp function, Moves &moves, Ways ways,
+         const layout::Mesh &mesh, llvm::function_ref<void()> beforeChange);
   void run();
 
 private:

@@ -27,28 +27,42 @@ static constexpr size_t kMaxDeals = 512;
 /// What goes over links counts so much more: links are shared, and the model is
 /// not as exact as to move many bytes more for a little less time.
 static constexpr double kCarried = 0.05;
-/// In plans of moves: what may be spent on a function, and what a deal is of a
-/// plan.
-static constexpr double kMostPlans = 10000, kDeal = 0.2;
+/// What a deal is of a plan.
+static constexpr double kDeal = 0.2;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
-Ways::Ways(Moves &moves, const layout::Mesh &mesh, ArrayRef<ViewAttr> named)
-    : moves(moves), mesh(mesh), axisOrder(mesh), left(kMostPlans) {
+std::vector<SubAxis> tv::findDigits(const layout::Mesh &mesh,
+                                    ArrayRef<ViewAttr> views, bool isFine) {
+  std::vector<SubAxis> whole;
   for (auto [number, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1)
-      digits.push_back({int(number), 1, axis.size});
-  std::vector<SubAxis> all = digits;
-  for (ViewAttr view : named) {
+      whole.push_back({int(number), 1, axis.size});
+  std::vector<SubAxis> all = whole;
+  auto add = [&](const SubAxis &axis) {
+    if (!llvm::is_contained(all, axis))
+      all.push_back(axis);
+  };
+  for (ViewAttr view : views)
+    llvm::for_each(layout::axesOf(view.getView()), add);
+  for (const SubAxis &axis : whole)
+    for (int64_t pre = 1; isFine && pre < axis.size;) {
+      int64_t prime = 2;
+      while (axis.size / pre % prime)
+        ++prime;
+      add({axis.axis, pre, prime});
+      pre *= prime;
+    }
+  auto parts = layout::refineAxes(std::move(all));
+  return parts && parts->size() <= kMaxDigits ? std::move(*parts) : whole;
+}
+
+Ways::Ways(Moves &moves, const layout::Mesh &mesh, std::vector<SubAxis> digits,
+           ArrayRef<ViewAttr> views, double mostPlans)
+    : moves(moves), mesh(mesh), axisOrder(mesh), left(mostPlans) {
+  for (ViewAttr view : views)
     axisOrder.add(view.getView());
-    for (const SubAxis &axis : layout::axesOf(view.getView()))
-      if (!llvm::is_contained(all, axis))
-        all.push_back(axis);
-  }
-  if (auto parts = layout::refineAxes(std::move(all));
-      parts && parts->size() <= kMaxDigits)
-    digits = std::move(*parts);
-  digits = axisOrder.sorted(std::move(digits));
+  this->digits = axisOrder.sorted(std::move(digits));
 }
 
 /// Whether there are too many ways to deal the digits to `places`.

@@ -27,12 +27,20 @@ struct Way {
   }
 };
 
-/// How ops may be placed over the digits of a mesh, and the moves between. An
-/// axis of 4 is two digits of 2, unless the mesh has many.
+/// The digits that are dealt to loops: axes of `mesh`, cut where those of views
+/// begin and end, and where `isFine` into primes, an axis of 4 into two of 2.
+/// Axes whole where that is too many.
+std::vector<layout::SubAxis> findDigits(const layout::Mesh &mesh,
+                                        llvm::ArrayRef<ViewAttr> views,
+                                        bool isFine);
+
+/// How ops may be placed over digits of a mesh, and the moves between.
 class Ways {
 public:
-  /// Axes are cut where those of `named` begin and end.
-  Ways(Moves &moves, const layout::Mesh &mesh, llvm::ArrayRef<ViewAttr> named);
+  /// What nothing else decides the order of axes in `views` does.
+  Ways(Moves &moves, const layout::Mesh &mesh,
+       std::vector<layout::SubAxis> digits, llvm::ArrayRef<ViewAttr> views,
+       double mostPlans);
 
   /// Sizes may be small, too (Moves::setSmall): times are from now on those of
   /// typical runs, and `weight` times those of small ones.

@@ -17,7 +17,6 @@
 #include "Place/Placement.h"
 #include "Reshard/ElideReshards.h"
 #include "Reshard/Passes.h"
-#include "Reshard/Trial.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -40,86 +39,12 @@ static double leastGain(const Price &now, const Price &then) {
 }
 
 namespace {
-/// What the ops of a function and their moves take. Small moves of one kind go
-/// together until an op needs one of them (tv-merge-reshards).
-class FunctionPrice {
-public:
-  explicit FunctionPrice(Moves &moves) : moves(moves) {}
-  /// Nothing if some move has no plan.
-  std::optional<Price> get(func::FuncOp function);
-
-private:
-  using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
-                          layout::Combiner>;
-  std::optional<Kind> kindOf(ReshardOp move);
-  bool isSmall(Value value) const;
-
-  Moves &moves;
-  std::map<Kind, SmallVector<Value>> waiting;
-};
-} // namespace
-
-/// What a device has of `value`.
-bool FunctionPrice::isSmall(Value value) const {
-  ViewAttr view = getView(value);
-  int64_t bytes = ExtentAnalysis::getElementBytes(value);
-  for (int64_t extent : layout::maxLocalShape(
-           view.getView(), moves.getTypicalShape(value), view.getLayoutMesh()))
-    bytes *= extent;
-  return moves.getMachine().isSmall(bytes);
-}
-
-/// Nothing for what does not wait. What goes from peer to peer is paid by the
-/// op that needs it.
-std::optional<FunctionPrice::Kind> FunctionPrice::kindOf(ReshardOp move) {
-  Value from = move.getInputs()[0], to = move.getResult(0);
-  if (!isSmall(from) || !isSmall(to) || placesOf(from) == placesOf(to))
-    return std::nullopt;
-  auto plan = moves.plan(from, placesOf(from), placesOf(to),
-                         getView(from).getLayoutMesh());
-  if (!plan || (*plan)->chosen.cost.phases == 0)
-    return std::nullopt;
-  const layout::Step &last = (*plan)->chosen.steps.back();
-  if (last.kind == layout::Step::Kind::Slice ||
-      layout::isFromPeerToPeer(last.kind))
-    return std::nullopt;
-  return Kind(last.kind, last.axes, last.combiner);
-}
-
-std::optional<Price> FunctionPrice::get(func::FuncOp function) {
-  Price sum;
-  waiting.clear();
-  for (Operation &op : function.getBody().front()) {
-    Result<Price> price = priceOf(&op, moves);
-    if (!price)
-      return std::nullopt;
-    sum += *price;
-    op.walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        auto group = llvm::find_if(waiting, [&](auto &each) {
-          return llvm::is_contained(each.second, operand);
-        });
-        if (group == waiting.end())
-          continue;
-        sum.seconds -=
-            moves.getMachine().latency * double(group->second.size() - 1);
-        waiting.erase(group);
-      }
-    });
-    if (ReshardOp move = asMove(&op))
-      if (std::optional<Kind> kind = kindOf(move))
-        waiting[*kind].push_back(move.getResult(0));
-  }
-  return sum;
-}
-
-namespace {
 /// In a typical run, and in a small one where sizes are dynamic.
 struct Prices {
   std::optional<Price> typical, small;
 
   Prices(func::FuncOp function, Moves &moves) {
-    typical = small = FunctionPrice(moves).get(function);
+    typical = small = priceOf(function, moves);
     auto isStatic = [](Type type) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       return !tensor || tensor.hasStaticShape();
@@ -129,7 +54,7 @@ struct Prices {
         }))
       return;
     moves.setSmall(true);
-    small = FunctionPrice(moves).get(function);
+    small = priceOf(function, moves);
     moves.setSmall(false);
   }
   /// In both runs no more, and in one less by what is a gain.
@@ -162,6 +87,8 @@ void PlaceTogether::runOnContract() {
   OwningOpRef<func::FuncOp> old;
   std::optional<Prices> before;
   placeTogether(function, *moves, [&] {
+    if (old)
+      return;
     before.emplace(function, *moves);
     old = function.clone();
   });

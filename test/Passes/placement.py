@@ -4,7 +4,7 @@
 Random programs of up to six ops over small meshes. What the ops and moves of each take,
 by the model that places them, must be what they take at best in 19 of 20 programs, and
 at most 1.1 times that in all. (It may be less: a product such as 3 * did(x) * 4, which a
-reshape makes, is none that the search deals.) `--op-by-op` shows what they take without
+reshape makes, is none that the search deals, and it moves what is small one by one.) `--op-by-op` shows what they take without
 tv-place-together, and fails.
 
     placement.py --build build --programs 100 --seed 1

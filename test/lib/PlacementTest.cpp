@@ -343,14 +343,10 @@ struct TestPlacementPass
                                          layout::Shape(type.getShape()),
                                          user.getLayoutMesh()))
       return function.emitError() << "returns what does not lie as " << user;
-    double sum = 0;
-    for (Operation &op : function.getBody().front()) {
-      Result<layout::Price> price = priceOf(&op, *moves);
-      if (!price)
-        return op.emitError() << price.message();
-      sum += price->seconds;
-    }
-    return sum;
+    std::optional<layout::Price> price = priceOf(function, *moves);
+    if (!price)
+      return function.emitError() << "has a move without a plan";
+    return price->seconds;
   }
 
   FailureOr<double> ofBest(func::FuncOp function) {
