@@ -173,24 +173,33 @@ LogicalResult Delayer::visit(Operation *op) {
   // Nothing gained here; perhaps further on.
   if (after || !result.hasOneUse())
     return success();
-  Result<Placement> passing = followOperands(op, *actual);
-  if (!passing || passing->results[0].partial.empty())
-    return success();
-  double seconds = 0;
-  for (auto [value, from, to] : llvm::zip_equal(
-           op->getOperands(), actual->operands, passing->operands)) {
-    Result<double> moved = moves.seconds(value, from, to, mesh);
-    if (!moved)
-      return op->emitError() << moved.message();
-    seconds += *moved;
+  std::optional<double> least; ///< of the moves below
+  for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+    if (!laters.contains(operand))
+      continue;
+    Result<Placement> passing = followOperands(op, *actual, number);
+    if (!passing || passing->results[0].partial.empty())
+      continue;
+    double seconds = 0;
+    for (auto [value, from, to] : llvm::zip_equal(
+             op->getOperands(), actual->operands, passing->operands)) {
+      Result<double> moved = moves.seconds(value, from, to, mesh);
+      if (!moved)
+        return op->emitError() << moved.message();
+      seconds += *moved;
+    }
+    Result<double> below =
+        moves.seconds(result, passing->results[0], actual->results[0], mesh);
+    if (!below)
+      return op->emitError() << below.message();
+    if (seconds > 0 || layout::isLess(movesAbove, *below) ||
+        (least && !layout::isLess(*below, *least)))
+      continue;
+    least = *below;
+    View view = passing->results[0];
+    laters.insert_or_assign(
+        result, Later{std::move(view), movesAbove, std::move(*passing)});
   }
-  Result<double> below =
-      moves.seconds(result, passing->results[0], actual->results[0], mesh);
-  if (!below)
-    return op->emitError() << below.message();
-  if (seconds == 0 && !layout::isLess(movesAbove, *below))
-    laters.try_emplace(
-        result, Later{passing->results[0], movesAbove, std::move(*passing)});
   return success();
 }
 

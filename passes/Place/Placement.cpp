@@ -135,7 +135,7 @@ const View *PlacedOp::getSplitWhole() const {
   return nullptr;
 }
 
-Division PlacedOp::getDivision(bool fromResults) const {
+Division PlacedOp::getDivision(std::optional<size_t> first) const {
   Division division;
   division.products.assign(rule.factors.size(), {layout::Factor::rest()});
   auto isFlat = [](const layout::Dim &dim) { return dim.span != 1; };
@@ -156,16 +156,20 @@ Division PlacedOp::getDivision(bool fromResults) const {
           division.products[f] = product;
     }
   };
-  for (auto [use, view, dims] :
-       llvm::zip_equal(rule.uses, actual.operands, rule.operands))
-    if (use != Use::Unread)
-      look(view, dims);
-  if (fromResults)
+  auto lookAt = [&](size_t operand) {
+    if (rule.uses[operand] != Use::Unread)
+      look(actual.operands[operand], rule.operands[operand]);
+  };
+  if (first)
+    lookAt(*first);
+  for (size_t operand = 0; operand < actual.operands.size(); ++operand)
+    lookAt(operand);
+  if (!first)
     for (auto [view, dims] : llvm::zip_equal(actual.results, rule.results))
       look(view, dims);
 
   if (const View *whole = getSplitWhole();
-      whole && (fromResults || !isWholeResult())) {
+      whole && (!first || !isWholeResult())) {
     division.products.assign(rule.factors.size(), {layout::Factor::rest()});
     division.dims = whole->dims;
   }
@@ -498,7 +502,8 @@ Status LocalChecks::check(Operation *op) {
   return status->second;
 }
 
-Result<Placement> tv::followOperands(Operation *op, const Placement &actual) {
+Result<Placement> tv::followOperands(Operation *op, const Placement &actual,
+                                     size_t first) {
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op)) {
     Result<View> result =
         reinterpret(reinterpretation, actual.operands[0],
@@ -512,5 +517,5 @@ Result<Placement> tv::followOperands(Operation *op, const Placement &actual) {
   if (!ruled)
     return Error{"has no rule"};
   PlacedOp placed(ruled, actual);
-  return placed.place(placed.getDivision(/*fromResults=*/false));
+  return placed.place(placed.getDivision(first));
 }

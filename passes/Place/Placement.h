@@ -71,8 +71,9 @@ public:
   Result<Placement> place(const Division &division) const;
 
   /// The division that the views show: for each factor the first split product
-  /// that an operand, then (with `fromResults`) a result has; and all delays.
-  Division getDivision(bool fromResults = true) const;
+  /// that an operand, then a result has; and all delays. With `first` that of
+  /// operands alone, this one before the others.
+  Division getDivision(std::optional<size_t> first = {}) const;
 
   /// Success if the op moves nothing under these views.
   Status checkLocal() const;
@@ -131,9 +132,10 @@ private:
   std::map<Looks, Status> known;
 };
 
-/// The views that follow from the operands' views `operands` when no operand
-/// moves but from whole to partial; an error if there are none.
-Result<Placement> followOperands(mlir::Operation *op, const Placement &actual);
+/// The views that follow from those of operands, that of operand `first` before
+/// the others; an error if there are none.
+Result<Placement> followOperands(mlir::Operation *op, const Placement &actual,
+                                 size_t first);
 
 /// The result's view of an op that gives the same elements other indices, when
 /// the operand lies as `view`; places only.
