@@ -343,9 +343,15 @@ void Propagation::ByRule::assign(int factor, Dim dim,
   if (layout::axesOf(dim.product).empty())
     return;
   std::optional<Dim> &product = to.products[factor];
-  if (product && !layout::refines(dim.product, product->product,
-                                  rule.factors[factor].size, graph.mesh))
+  auto isFiner = [&](const Dim &a, const Dim &b) {
+    return layout::refines(a.product, b.product, rule.factors[factor].size,
+                           graph.mesh);
+  };
+  if (product && !isFiner(dim, *product)) {
+    if (!isFiner(*product, dim))
+      to.losses.push_back({&candidate, to.chosen[factor], {}});
     return;
+  }
   product = dim;
   to.chosen[factor] = &candidate;
 }

@@ -257,3 +257,24 @@ func.func @state(%s: !s {tv.name = "s", tv.role = "state"}) -> (!t {tv.name = "s
   %0 = tv.transpose %s perm [1, 0] : (!s) -> !t
   return %0, %0 : !t, !t
 }
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<3072x2048xf32, #tv.view<#m, [_, did(y) * _]>>
+!b = tensor<3072x2048xf32, #tv.view<#m, [_, did(x) * _]>>
+!c = tensor<4096x1536xf32, #tv.view<#m, [did(y) * _, _]>>
+!y = tensor<3072x2048xf32>
+!t = tensor<1536x4096xf32>
+
+// Operands that split one loop differently wait, too, for what c says of the result: it
+// leaves x to the columns.
+// CHECK-LABEL: @one_loop_split_in_two_ways
+// CHECK: tv.add {{.*}} -> tensor<3072x2048xf32, #tv.view<#{{.*}}, [1536 * did(y), did(x) * 1024]>>
+func.func @one_loop_split_in_two_ways(%a: !a, %b: !b, %c: !c) -> !y {
+  %0 = tv.add %a, %b : (!a, !b) -> !y
+  %1 = tv.transpose %c perm [1, 0] : (!c) -> !t
+  %2 = tv.reshape %1 : (!t) -> !y
+  %3 = tv.mul %0, %2 : (!y, !y) -> !y
+  return %3 : !y
+}

@@ -11,7 +11,6 @@
 !t = tensor<3072x3072xf32>
 
 // Nothing says how the result lies: the addend is a sum for nothing, too.
-// REMARK: remark: places ops together
 // CHECK-LABEL: @added_before
 // CHECK: tv.matmul
 // CHECK-SAME: partial = [x : sum]
