@@ -13,17 +13,17 @@
 
 namespace tessera::tv {
 
-/// `tv.elided = [["...", type], ...]`, from tv-elide-reshards to
+/// `tv.remarks = [["...", type], ...]`, from tv-decompose-reshardings to
 /// tv-place-together: remarks on the op, each with the types of its operands
-/// and results of which it is true.
-inline constexpr llvm::StringLiteral kElidedAttr = "tv.elided";
+/// and results of which it is true (Place/Remarks.h).
+inline constexpr llvm::StringLiteral kRemarksAttr = "tv.remarks";
 
 /// The attributes of `op` that decide something.
 inline mlir::DictionaryAttr withoutNotes(mlir::Operation *op) {
-  if (!op->hasAttr(kElidedAttr))
+  if (!op->hasAttr(kRemarksAttr))
     return op->getAttrDictionary();
   mlir::NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase(kElidedAttr);
+  attributes.erase(kRemarksAttr);
   return attributes.getDictionary(op->getContext());
 }
 

@@ -133,7 +133,7 @@ TensorViewDialect::verifyOperationAttribute(Operation *op,
   // Besides those of programs, what passes note.
   if (!llvm::is_contained({kSizesAttr, kVariantsAttr, kStepAttr, kMachineAttr,
                            kLocalOpAttr, kUserMoveAttr, kUserViewAttr,
-                           kMoveAttr, kElidedAttr},
+                           kMoveAttr, kRemarksAttr},
                           attribute.getName()))
     return op->emitOpError() << "has no meaning for " << attribute.getName()
                              << "; there are tv.sizes, tv.variants, tv.step, "

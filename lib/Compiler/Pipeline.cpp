@@ -90,7 +90,8 @@ static void buildPropagated(OpPassManager &passes,
 static void buildPlanned(OpPassManager &passes,
                          const PipelineOptions &options) {
   OpPassManager &function = passes.nest<func::FuncOp>();
-  function.addPass(tv::createDecomposeReshardingsPass());
+  function.addPass(
+      tv::createDecomposeReshardingsPass({false, options.explain}));
   function.addPass(tv::createVerifyDecomposedPass());
   function.addPass(tv::createElideReshardsPass(
       {options.explain, options.explain && !options.opByOp}));

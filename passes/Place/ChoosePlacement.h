@@ -40,21 +40,29 @@ struct MoveCost {
   }
 };
 
-struct Choice {
+struct PricedPlacement {
   Placement placement;
   MoveCost cost;
+};
+struct Choice : PricedPlacement {
+  std::optional<PricedPlacement> second; ///< of others, where asked for
 };
 
 /// Chooses for the ops of one function; for ops that look the same once.
 class Choices {
 public:
-  explicit Choices(Moves &moves) : moves(moves) {}
+  /// With `explain` each has a second.
+  explicit Choices(Moves &moves, bool explain = false)
+      : moves(moves), explain(explain) {}
   /// The cheapest placement of `op`, whose operands come and whose results must
   /// lie as `actual`. Fails with a diagnostic.
   mlir::FailureOr<Choice> get(mlir::Operation *op, const Placement &actual);
+  /// Leaves a remark at `op`, which has been placed so (Remarks.h).
+  void remark(mlir::Operation *op, const Choice &choice) const;
 
 private:
   Moves &moves;
+  bool explain;
   using Key = std::tuple<std::vector<int64_t>, std::vector<layout::View>,
                          std::vector<layout::View>>;
   std::map<Key, Choice> known;

@@ -16,6 +16,7 @@
 #include "Place/ChoosePlacement.h"
 #include "Place/DelayPartials.h"
 #include "Place/Passes.h"
+#include "Place/Remarks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -117,6 +118,7 @@ LogicalResult Decomposer::decompose(Operation *op) {
   if (failed(choice))
     return failure();
   apply(op, choice->placement);
+  choices.remark(op, *choice);
   return success();
 }
 
@@ -132,13 +134,15 @@ struct DecomposeReshardings
     for (Block &block : getOperation().getBody())
       for (Operation &op : block)
         ops.push_back(&op);
-    Choices choices(*moves);
+    Choices choices(*moves, explain || explainLater);
     Decomposer decomposer(choices);
     for (Operation *op : ops)
       if (failed(decomposer.decompose(op)))
         return signalPassFailure();
     if (failed(delayPartials(getOperation(), *moves, choices)))
-      signalPassFailure();
+      return signalPassFailure();
+    if (!explainLater)
+      reportRemarks(getOperation());
   }
 };
 } // namespace

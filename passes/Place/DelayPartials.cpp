@@ -154,10 +154,12 @@ LogicalResult Delayer::visit(Operation *op) {
       layout::isLess(choice->cost.total(), movesNow + workNow)) {
     setOperands(op, choice->placement);
     const View &view = choice->placement.results[0];
-    if (placesOf(result) == view)
-      return success();
+    const bool isThere = placesOf(result) == view;
     Type decided = after ? after.getResult(0).getType() : result.getType();
     result.setType(withEncoding(result.getType(), getView(result).with(view)));
+    choices.remark(op, *choice);
+    if (isThere)
+      return success();
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     auto reshard = ReshardOp::create(builder, op->getLoc(), TypeRange{decided},

@@ -349,6 +349,9 @@ def DecomposeReshardingsPass
     the bias of a linear, becomes partial itself, which moves nothing. Partial
     values are combined later where that takes less time.
 
+    `explain` says in a remark how each op is placed that is not changed again, and how
+    otherwise, with the bytes and the time of the op and the moves around it.
+
     ```mlir
     #m = #tv.mesh<tp = 2>
     !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
@@ -378,7 +381,26 @@ def DecomposeReshardingsPass
       return %y : !y
     }
     ```
+
+    With `explain`:
+
+    ```mlir
+    #m = #tv.mesh<tp = 2>
+    !x = tensor<4x8xf32, #tv.view<#m, [4, did(tp) * 4]>>
+    !y = tensor<4xf32, #tv.view<#m, [4]>>
+    func.func @f(%x: !x) -> !y {
+      // remark: takes [4, did(tp) * 4] and gives [4], partial = [tp : sum]
+      %y = tv.reduce sum %x dims [1] : (!x) -> !y
+      return %y : !y
+    }
+    ```
   }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Report each choice that remains as a remark diagnostic">,
+    Option<"explainLater", "explain-later", "bool", /*default=*/"false",
+           "Leave that to tv-elide-reshards or tv-place-together">
+  ];
 }
 
 def VerifyDecomposedPass

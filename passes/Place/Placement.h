@@ -49,6 +49,8 @@ struct Division {
 struct Placement {
   std::vector<layout::View> operands;
   std::vector<layout::View> results;
+
+  bool operator==(const Placement &other) const = default;
 };
 
 /// A view without its allocation: where each element is.

@@ -35,9 +35,9 @@
 
 #include "Reshard/ElideReshards.h"
 #include "Place/ChoosePlacement.h"
+#include "Place/Remarks.h"
 #include "Reshard/Passes.h"
 #include "Reshard/Trial.h"
-#include "TensorView/Notes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -167,10 +167,7 @@ std::optional<double> Elider::secondsOf(Value value, const View &from,
 /// Of what `op` is now; null for what is no op.
 void Elider::remark(Remarks &remarks, Operation *op, std::string text) {
   if (explain && op)
-    remarks.push_back(
-        {op, std::move(text),
-         FunctionType::get(op->getContext(), op->getOperandTypes(),
-                           op->getResultTypes())});
+    remarks.push_back({op, std::move(text), typesOf(op)});
 }
 
 bool Elider::keep(ArrayRef<Remark> remarks) {
@@ -178,33 +175,10 @@ bool Elider::keep(ArrayRef<Remark> remarks) {
   changed |= outcome.has_value();
   if (!outcome)
     return false;
-  for (auto &[op, text, types] : remarks) {
-    Builder builder(op->getContext());
-    SmallVector<Attribute> left;
-    if (auto known = op->getAttrOfType<ArrayAttr>(kElidedAttr))
-      left.assign(known.begin(), known.end());
-    left.push_back(builder.getArrayAttr(
-        {builder.getStringAttr(
-             text + layout::describe(outcome->after, outcome->before)),
-         TypeAttr::get(types)}));
-    op->setAttr(kElidedAttr, builder.getArrayAttr(left));
-  }
+  for (auto &[op, text, types] : remarks)
+    leaveRemark(op, text + layout::describe(outcome->after, outcome->before),
+                types);
   return true;
-}
-
-void tv::reportElided(func::FuncOp function) {
-  function.walk([](Operation *op) {
-    auto remarks = op->getAttrOfType<ArrayAttr>(kElidedAttr);
-    if (!remarks)
-      return;
-    op->removeAttr(kElidedAttr);
-    for (auto remark : remarks.getAsRange<ArrayAttr>()) {
-      auto types = cast<FunctionType>(cast<TypeAttr>(remark[1]).getValue());
-      if (llvm::equal(types.getInputs(), op->getOperandTypes()) &&
-          llvm::equal(types.getResults(), op->getResultTypes()))
-        emitRemark(op->getLoc()) << cast<StringAttr>(remark[0]).getValue();
-    }
-  });
 }
 
 void Elider::merge(Operation *op, llvm::DenseMap<Target, Value> &known) {
@@ -617,7 +591,7 @@ struct ElideReshards : tv::impl::ElideReshardsPassBase<ElideReshards> {
         failed(elideReshards(getOperation(), *moves, explain || explainLater)))
       return signalPassFailure();
     if (!explainLater)
-      reportElided(getOperation());
+      reportRemarks(getOperation());
   }
 };
 } // namespace

@@ -17,8 +17,6 @@ namespace tessera::tv {
 /// ops. Fails with a diagnostic.
 llvm::LogicalResult elideReshards(mlir::func::FuncOp function, Moves &moves,
                                   bool explain);
-/// Reports the remarks that are left at ops, if these still lie so.
-void reportElided(mlir::func::FuncOp function);
 
 } // namespace tessera::tv
 

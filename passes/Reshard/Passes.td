@@ -135,7 +135,8 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
   }];
   let options = [
     Option<"explain", "explain", "bool", /*default=*/"false",
-           "Report what is gained as a remark diagnostic">
+           "Report as a remark diagnostic what is gained, and how many ops are "
+           "not placed as they were chosen to be alone">
   ];
 }
 

@@ -15,6 +15,7 @@
 #include "Place/OpPrice.h"
 #include "Place/PlaceTogether.h"
 #include "Place/Placement.h"
+#include "Place/Remarks.h"
 #include "Reshard/ElideReshards.h"
 #include "Reshard/Passes.h"
 
@@ -93,7 +94,7 @@ void PlaceTogether::runOnContract() {
     old = function.clone();
   });
   if (!old) {
-    reportElided(function);
+    reportRemarks(function);
     return markAllAnalysesPreserved();
   }
   if (failed(elideReshards(function, *moves, /*explain=*/false)))
@@ -103,9 +104,10 @@ void PlaceTogether::runOnContract() {
     function.setFunctionType(old->getFunctionType());
     function.getBody().takeBody(old->getBody());
   } else if (explain) {
-    mlir::emitRemark(function.getLoc())
-        << "places ops together"
-        << layout::describe(*after.typical, *before->typical);
+    auto remark = mlir::emitRemark(function.getLoc()) << "places ops together";
+    if (int64_t others = countRemarks(*old) - countRemarks(function))
+      remark << ", " << others << " of them otherwise than alone";
+    remark << layout::describe(*after.typical, *before->typical);
   }
-  reportElided(function);
+  reportRemarks(function);
 }

@@ -158,7 +158,7 @@ Value Trial::copy(Operation *op, Operation *before, Value operand, Type type) {
   IRMapping mapping;
   mapping.map(op->getOperand(0), operand);
   Operation *copied = builder.clone(*op, mapping);
-  copied->removeAttr(kElidedAttr);
+  copied->removeAttr(kRemarksAttr);
   Value result = copied->getResult(0);
   result.setType(type);
   moves.noteCopy(result, op->getResult(0));

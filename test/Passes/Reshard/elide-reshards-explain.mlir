@@ -7,7 +7,7 @@
 
 // ALONE: remark: 'tv.matmul' has operands that lie as [4, did(x) * 2], [did(x) * 2, did(y) * 4]: 96 bytes, 10 us; otherwise 128 bytes, 10 us
 // ALONE: remark: [did(y) * 2, 4] to [4, did(x) * 2]: exchange, 32 bytes
-// CHECK: remark: places ops together: 320 bytes, 5.001 us; otherwise 96 bytes, 10 us
+// CHECK: remark: places ops together, 1 of them otherwise than alone: 320 bytes, 5.001 us; otherwise 96 bytes, 10 us
 // CHECK: remark: [did(y) * 2, 4] to [4, did(x) * 2], partial = [y : sum]: split to partial over [y], 0 bytes
 #m = #tv.mesh<x = 2, y = 3>
 !a = tensor<4x4xf32, #tv.view<#m, [did(y) * _, _]>>
