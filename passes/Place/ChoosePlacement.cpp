@@ -116,7 +116,8 @@ static layout::AxisOrder axisOrderOf(const Placement &placement,
 }
 
 /// For each factor the products to try, whole first.
-static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
+static std::vector<std::vector<Product>>
+getCandidates(const PlacedOp &op, const layout::AxisOrder &order) {
   const layout::Rule &rule = op.getRule();
   std::vector<std::vector<Product>> candidates(rule.factors.size(),
                                                {{Factor::rest()}});
@@ -158,7 +159,7 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
       llvm::append_range(pieces, layout::axesOf(product));
   if (auto refined = layout::refineAxes(pieces))
     pieces = std::move(*refined);
-  pieces = axisOrderOf(actual, op.getMesh()).sorted(std::move(pieces));
+  pieces = order.sorted(std::move(pieces));
   auto isWanted = [&](const SubAxis &piece, size_t byOtherThan) {
     for (size_t g = 0; g < full.size(); ++g)
       if (g != byOtherThan && llvm::any_of(full[g], [&](const Product &other) {
@@ -187,14 +188,14 @@ static std::vector<std::vector<Product>> getCandidates(const PlacedOp &op) {
 }
 
 /// The axes along which operands are partial and may stay so.
-static llvm::SmallVector<Delay> getDelays(const PlacedOp &op) {
+static llvm::SmallVector<Delay> getDelays(const PlacedOp &op,
+                                          const layout::AxisOrder &order) {
   std::vector<SubAxis> axes;
   for (const View &view : op.getActual().operands)
     for (const layout::Partial &partial : view.partial)
       for (const SubAxis &axis : partial.axes)
         if (!llvm::is_contained(axes, axis))
           axes.push_back(axis);
-  const auto order = axisOrderOf(op.getActual(), op.getMesh());
   llvm::SmallVector<Delay> delays;
   for (const SubAxis &axis : order.sorted(std::move(axes)))
     if (auto delay = op.getDelay(axis))
@@ -330,8 +331,9 @@ void Search::tryReinterpretation(ReinterpretOpInterface op) {
 }
 
 void Search::tryDivisions(const PlacedOp &placed) {
-  std::vector<std::vector<Product>> candidates = getCandidates(placed);
-  llvm::SmallVector<Delay> delays = getDelays(placed);
+  const layout::AxisOrder order = axisOrderOf(actual, mesh);
+  std::vector<std::vector<Product>> candidates = getCandidates(placed, order);
+  llvm::SmallVector<Delay> delays = getDelays(placed, order);
 
   // One number a factor, then one a delay; 0 is whole, and combined.
   llvm::SmallVector<size_t> counts;

@@ -238,9 +238,20 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
   return key;
 }
 
-void Placer::improve(const Region &region) {
-  if (ways.isSpent())
+/// Notes that `region` cannot gain what is one.
+void Placer::leaveSmall(const Region &region) {
+  if (region.center) // its trees have been asked
     return;
+  ++left.small;
+  for (const Placed *placed : region.ops)
+    left.moves += placed->atMost - placed->now.work;
+}
+
+void Placer::improve(const Region &region) {
+  if (ways.isSpent()) {
+    ++left.tooLate;
+    return;
+  }
   inside.clear();
   copies.clear();
   double least = 0, most = atMost.lookup(region.center);
@@ -249,7 +260,7 @@ void Placer::improve(const Region &region) {
     most += placed->atMost + atMost.lookup(placed->op->getResult(0));
   }
   if (!changed && least > most - slack)
-    return;
+    return leaveSmall(region);
   for (const Placed *placed : region.ops)
     inside.insert(placed->op);
   findReads(region);
@@ -263,7 +274,7 @@ void Placer::improve(const Region &region) {
     return solve(region, shared, /*asItIs=*/true, kNever).seconds;
   };
   if (double now = asItIs(); now == kNever || least > now - slack)
-    return;
+    return leaveSmall(region);
   least = 0;
   for (Placed *placed : region.ops) {
     findWays(*placed);
@@ -273,10 +284,12 @@ void Placer::improve(const Region &region) {
   if (isNew) {
     const double now = asItIs();
     if (least > now - slack)
-      return;
+      return leaveSmall(region);
     Solution best = findBest(region, shared, now - slack);
-    if (ways.isSpent())
+    if (ways.isSpent()) {
+      ++left.tooLate;
       return;
+    }
     if (best.seconds < now - slack)
       solution->second = std::move(best);
   }
@@ -402,7 +415,7 @@ double Placer::addOp(Operation *op) {
   return work;
 }
 
-void Placer::run() {
+LeftAlone Placer::run() {
   Block &body = function.getBody().front();
   SmallVector<Value> values(function.getArguments());
   addSmallRuns();
@@ -487,8 +500,9 @@ void Placer::run() {
         around.insert(end);
     improveAll(around, value);
   }
+  left.gain = slack;
   if (!changed)
-    return;
+    return left;
   // Reshards that nothing reads any more.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isa<ReshardOp>(op) && op.use_empty())
@@ -497,25 +511,28 @@ void Placer::run() {
   SmallVector<Type> results(body.getTerminator()->getOperandTypes());
   function.setFunctionType(FunctionType::get(function.getContext(),
                                              body.getArgumentTypes(), results));
+  return left;
 }
 
-void tv::placeTogether(func::FuncOp function, Moves &moves,
-                       llvm::function_ref<void()> beforeChange) {
+LeftAlone tv::placeTogether(func::FuncOp function, Moves &moves,
+                            llvm::function_ref<void()> beforeChange) {
   for (Operation &op : function.getBody().front())
     for (Value value : op.getResults())
       if (ViewAttr view = getView(value)) {
         const layout::Mesh &mesh = view.getLayoutMesh();
         if (mesh.numDevices() > kMaxDevices)
-          return;
+          return {};
         auto place = [&](std::vector<layout::SubAxis> digits, double plans) {
           Ways ways(moves, mesh, std::move(digits), findViews(function), plans);
-          Placer(function, moves, std::move(ways), mesh, beforeChange).run();
+          return Placer(function, moves, std::move(ways), mesh, beforeChange)
+              .run();
         };
         const auto digits = findDigits(mesh, findViews(function), false);
-        place(digits, kMostPlans);
+        const LeftAlone left = place(digits, kMostPlans);
         auto fine = findDigits(mesh, findViews(function), true);
         if (fine != digits)
           place(std::move(fine), kFinePlans);
-        return;
+        return left;
       }
+  return {};
 }

@@ -15,11 +15,19 @@
 
 namespace tessera::tv {
 
+/// Groups of ops that were not looked at.
+struct LeftAlone {
+  int64_t small = 0;   ///< which gain less than `gain` at most
+  double gain = 0;     ///< seconds
+  double moves = 0;    ///< seconds of the moves of their operands
+  int64_t tooLate = 0; ///< when all that may be spent was
+};
+
 /// Places ops of `function`, each of which moves nothing but tv.reshard, anew
 /// where they and the moves between them take less time together. Calls
-/// `beforeChange` once before it changes something.
-void placeTogether(mlir::func::FuncOp function, Moves &moves,
-                   llvm::function_ref<void()> beforeChange);
+/// `beforeChange` before it changes something.
+LeftAlone placeTogether(mlir::func::FuncOp function, Moves &moves,
+                        llvm::function_ref<void()> beforeChange);
 
 } // namespace tessera::tv
 

@@ -9,6 +9,7 @@
 #ifndef TESSERA_PLACE_PLACER_H
 #define TESSERA_PLACE_PLACER_H
 
+#include "Place/PlaceTogether.h"
 #include "Place/Ways.h"
 #include "TensorView/Contract.h"
 
@@ -24,7 +25,7 @@ class Placer {
 public:
   Placer(mlir::func::FuncOp function, Moves &moves, Ways ways,
          const layout::Mesh &mesh, llvm::function_ref<void()> beforeChange);
-  void run();
+  LeftAlone run();
 
 private:
   /// An op, and how else it may be placed.
@@ -97,6 +98,7 @@ private:
   }
 
   std::vector<int64_t> keyOf(const Region &region);
+  void leaveSmall(const Region &region);
   void improve(const Region &region);
   mlir::Value valueOf(const Region &region, const Shared &shared);
   void findReads(const Region &region);
@@ -143,6 +145,7 @@ private:
   llvm::function_ref<void()> beforeChange;
   bool changed = false;
   double slack = 0; ///< less is no gain
+  LeftAlone left;
   /// Of regions that look the same; without ways where nothing is gained.
   std::map<std::vector<int64_t>, Solution> solved;
 

@@ -18,6 +18,8 @@ using namespace tessera;
 using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
+/// How often ops of a region are placed anew to try moves that operands share.
+static constexpr size_t kMaxTried = 4096;
 /// What asking a way takes of a plan of a move.
 static constexpr double kWay = 0.001;
 
@@ -393,9 +395,12 @@ Placer::Solution Placer::findBest(const Region &region, ArrayRef<Shared> now,
   paysParts = false;
   if (!inParts.ways.empty())
     addShared(region, inParts.ways, candidates);
-  for (size_t i = 0; i < candidates.size() && !ways.isSpent(); ++i) {
+  // One by one, or all at once of many ops.
+  const size_t step =
+      candidates.size() * region.ops.size() > kMaxTried ? candidates.size() : 1;
+  for (size_t i = 0; i < candidates.size() && !ways.isSpent(); i += step) {
     SmallVector<Shared> shared = best.shared;
-    shared.push_back(candidates[i]);
+    shared.append(candidates.begin() + i, candidates.begin() + i + step);
     Solution other =
         solve(region, shared, /*asItIs=*/false, std::min(bound, best.seconds));
     if (other.seconds < best.seconds)

@@ -19,6 +19,8 @@
 #include "Reshard/ElideReshards.h"
 #include "Reshard/Passes.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
@@ -34,7 +36,7 @@ namespace tessera::tv {
 /// than tensor parallel over four GPUs, and by the clock a hundredth more. Less
 /// will do where a tenth of the bytes goes, and more bytes need more.
 static double leastGain(const Price &now, const Price &then) {
-  if (double(then.bytes) > double(now.bytes))
+  if (double(then.bytes) > 1.001 * double(now.bytes))
     return 0.05;
   return double(then.bytes) > 0.9 * double(now.bytes) ? 0.025 : 0.01;
 }
@@ -77,8 +79,27 @@ struct Prices {
 struct PlaceTogether : tv::impl::PlaceTogetherPassBase<PlaceTogether> {
   using PlaceTogetherPassBase::PlaceTogetherPassBase;
   void runOnContract() override;
+
+private:
+  void report(const LeftAlone &left);
 };
 } // namespace
+
+/// Groups of little gain are not told of where all of them have little to gain.
+void PlaceTogether::report(const LeftAlone &left) {
+  auto us = [](double seconds) {
+    return llvm::formatv("{0:f1} us", seconds * 1e6).str();
+  };
+  if (left.moves > left.gain)
+    emitRemark(getOperation().getLoc())
+        << "groups of ops that are left as they are: " << left.small
+        << ", each of which could gain less than " << us(left.gain)
+        << "; moves of their operands take " << us(left.moves);
+  if (left.tooLate)
+    emitRemark(getOperation().getLoc())
+        << "groups of ops that are left as they are, for enough has been "
+        << "tried: " << left.tooLate;
+}
 
 void PlaceTogether::runOnContract() {
   func::FuncOp function = getOperation();
@@ -87,12 +108,14 @@ void PlaceTogether::runOnContract() {
     return signalPassFailure();
   OwningOpRef<func::FuncOp> old;
   std::optional<Prices> before;
-  placeTogether(function, *moves, [&] {
+  const LeftAlone left = placeTogether(function, *moves, [&] {
     if (old)
       return;
     before.emplace(function, *moves);
     old = function.clone();
   });
+  if (explain)
+    report(left);
   if (!old) {
     reportRemarks(function);
     return markAllAnalysesPreserved();

@@ -4,6 +4,18 @@
 // RUN: timeout 60 tessera-opt %s --split-input-file --tessera=to=planned | FileCheck %s
 // CHECK: tv.attention
 // CHECK: tv.attention
+//
+// Remarks tell of what was not looked at: then, and in many layers, of which none can gain
+// a hundredth of the whole.
+// RUN: timeout 60 tessera-opt %s --split-input-file --tessera="to=planned explain" \
+// RUN:   -o /dev/null 2>&1 | FileCheck %s --check-prefix=ENOUGH
+// ENOUGH: remark: groups of ops that are left as they are, for enough has been tried: 1
+// RUN: %python -c "import sys; sys.path.insert(0, '%examples/../bench'); \
+// RUN:   import compile_time; print(compile_time.program(24))" > %t.mlir
+// RUN: tessera-opt %t.mlir --tv-bind --tv-propagate-shardings \
+// RUN:   --tv-decompose-reshardings --tv-elide-reshards --tv-place-together=explain=1 \
+// RUN:   -o /dev/null 2>&1 | FileCheck %s --check-prefix=LAYERS
+// LAYERS: remark: groups of ops that are left as they are: {{.*}}, each of which could gain less than {{.*}} us; moves of their operands take {{.*}} us
 #m = #tv.mesh<dp = 2, tp = 2, cp = 2>
 !q = tensor<1x32x1x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !k = tensor<1x8x131072x128xbf16, #tv.view<#m, [_, did(tp) * _, did(cp) * _, _]>>
