@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A composite needs the dimension that it runs through in order whole, so no
-// split of it passes. Where its operand has one, core ops take its place, of
-// which only sums move: their result comes as the operand lies. When all is
-// known and the function returns it, it stays so, with what is made of it.
+// split of it passes. Where its first operand has one, core ops take its place,
+// of which only sums move: the result comes as the operand lies, if it has the
+// same loop (that of tv.top_k has another, and no split). When all is known and
+// the function returns it, it stays so, with what is made of it.
 //
 //     x [_, did(tp) * _]     softmax     exp     return
 //       no split passes      gathered    whole
@@ -62,9 +63,9 @@ bool Propagation::passSplits(const Node &node, size_t operand,
            give(to, *is);
   }
   auto kindOf = [&](int factor) { return node.rule.factors[factor].kind; };
-  const bool becomesCore = node.becomesCore && operand == 0 &&
-                           (!views.contains(from) ||
-                            !plans.getMachine().isSmall(tensors[from].bytes()));
+  const bool becomesCore =
+      operand == 0 && (!views.contains(from) ||
+                       !plans.getMachine().isSmall(tensors[from].bytes()));
   const auto &dims = node.rule.operands[operand];
   if (after.dims.size() != dims.size())
     return false; // flat
@@ -100,16 +101,22 @@ bool Propagation::passSplits(const Node &node, size_t operand,
 
 void Propagation::keepSplit(int first) {
   const Node &composite = nodes[first];
-  if (!composite.becomesCore || composite.operands.empty() ||
+  if (composite.forward || composite.operands.empty() ||
       composite.operands[0] < 0 || composite.results.size() != 1)
     return;
   const View &lies = tensors[composite.operands[0]].view;
   const auto &dims = composite.rule.operands[0];
   View passed = lies; // so far
+  bool cutsLoop = false;
   for (size_t d = 0; d < lies.dims.size() && d < dims.size(); ++d)
-    if (dims[d].size() == 1 && composite.rule.factors[dims[d][0]].kind ==
-                                   IterationFactor::Kind::Sequential)
+    if (splits(lies.dims[d]) && dims[d].size() == 1 &&
+        composite.rule.factors[dims[d][0]].kind ==
+            IterationFactor::Kind::Sequential) {
       passed.dims[d].product = {layout::Factor::rest()};
+      cutsLoop = true;
+    }
+  if (!cutsLoop)
+    return;
   std::map<int, View> views;
   const int result = composite.results[0];
   if (!passSplits(composite, 0, passed, lies, views) ||

@@ -250,7 +250,6 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op)) {
     node.rule = rule.getShardingRule();
     node.pointwise = op.hasTrait<OpTrait::Pointwise>();
-    node.becomesCore = isa<CompositeOpInterface, CumsumOp>(op);
     auto windows = dyn_cast<WindowOpInterface>(op);
     node.hasEqualParts = windows && hasEqualParts(windows);
     if (windows && windows.getWhole() == op.getOperand(0) &&

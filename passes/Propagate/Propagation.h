@@ -102,9 +102,6 @@ public:
     std::vector<int> operands, results; ///< tensors; -1 for none
     layout::Rule rule;                  ///< unless `forward` is set
     bool pointwise = false;             ///< passes flat dimensions on
-    /// Whether core ops take its place where its first operand is split along a
-    /// sequential loop, and leave its result split alike.
-    bool becomesCore = false;
     ViewMap forward, backward;
     /// Where the one result is a box of the first operand: as what each device
     /// has of it.
