@@ -514,25 +514,25 @@ LeftAlone Placer::run() {
   return left;
 }
 
-LeftAlone tv::placeTogether(func::FuncOp function, Moves &moves,
-                            llvm::function_ref<void()> beforeChange) {
+/// The mesh of `function`'s values; null if none has one.
+static const layout::Mesh *findMesh(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
     for (Value value : op.getResults())
-      if (ViewAttr view = getView(value)) {
-        const layout::Mesh &mesh = view.getLayoutMesh();
-        if (mesh.numDevices() > kMaxDevices)
-          return {};
-        auto place = [&](std::vector<layout::SubAxis> digits, double plans) {
-          Ways ways(moves, mesh, std::move(digits), findViews(function), plans);
-          return Placer(function, moves, std::move(ways), mesh, beforeChange)
-              .run();
-        };
-        const auto digits = findDigits(mesh, findViews(function), false);
-        const LeftAlone left = place(digits, kMostPlans);
-        auto fine = findDigits(mesh, findViews(function), true);
-        if (fine != digits)
-          place(std::move(fine), kFinePlans);
-        return left;
-      }
-  return {};
+      if (ViewAttr view = getView(value))
+        return &view.getLayoutMesh();
+  return nullptr;
+}
+
+LeftAlone tv::placeTogether(func::FuncOp function, Moves &moves, bool isFine,
+                            llvm::function_ref<void()> beforeChange) {
+  const layout::Mesh *mesh = findMesh(function);
+  if (!mesh || mesh->numDevices() > kMaxDevices)
+    return {};
+  const SmallVector<ViewAttr> views = findViews(function);
+  std::vector<layout::SubAxis> digits = findDigits(*mesh, views, isFine);
+  if (isFine && digits == findDigits(*mesh, views, /*isFine=*/false))
+    return {};
+  Ways ways(moves, *mesh, std::move(digits), views,
+            isFine ? kFinePlans : kMostPlans);
+  return Placer(function, moves, std::move(ways), *mesh, beforeChange).run();
 }

@@ -24,9 +24,10 @@ struct LeftAlone {
 };
 
 /// Places ops of `function`, each of which moves nothing but tv.reshard, anew
-/// where they and the moves between them take less time together. Calls
-/// `beforeChange` before it changes something.
-LeftAlone placeTogether(mlir::func::FuncOp function, Moves &moves,
+/// where they and the moves between them take less time together; `isFine`:
+/// over primes of the mesh's axes, if views do not cut these so. Calls
+/// `beforeChange` once before it changes something.
+LeftAlone placeTogether(mlir::func::FuncOp function, Moves &moves, bool isFine,
                         llvm::function_ref<void()> beforeChange);
 
 } // namespace tessera::tv

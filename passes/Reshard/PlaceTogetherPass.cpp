@@ -82,6 +82,7 @@ struct PlaceTogether : tv::impl::PlaceTogetherPassBase<PlaceTogether> {
 
 private:
   void report(const LeftAlone &left);
+  FailureOr<bool> place(bool isFine, std::optional<Moves> &moves);
 };
 } // namespace
 
@@ -101,36 +102,56 @@ void PlaceTogether::report(const LeftAlone &left) {
         << "tried: " << left.tooLate;
 }
 
-void PlaceTogether::runOnContract() {
+/// Whether the function was changed, perhaps back again. Makes `moves` if there
+/// are none, and none of what is no value any more.
+FailureOr<bool> PlaceTogether::place(bool isFine, std::optional<Moves> &moves) {
   func::FuncOp function = getOperation();
-  FailureOr<Moves> moves = Moves::get(function);
-  if (failed(moves))
-    return signalPassFailure();
+  if (!moves) {
+    FailureOr<Moves> ofFunction = Moves::get(function);
+    if (failed(ofFunction))
+      return failure();
+    moves = std::move(*ofFunction);
+  }
   OwningOpRef<func::FuncOp> old;
   std::optional<Prices> before;
-  const LeftAlone left = placeTogether(function, *moves, [&] {
-    if (old)
-      return;
+  const LeftAlone left = placeTogether(function, *moves, isFine, [&] {
     before.emplace(function, *moves);
     old = function.clone();
   });
-  if (explain)
+  if (explain && !isFine)
     report(left);
-  if (!old) {
-    reportRemarks(function);
-    return markAllAnalysesPreserved();
-  }
+  if (!old)
+    return false;
   if (failed(elideReshards(function, *moves, /*explain=*/false)))
-    return signalPassFailure();
+    return failure();
   Prices after(function, *moves);
   if (!after.isBelow(*before)) {
     function.setFunctionType(old->getFunctionType());
     function.getBody().takeBody(old->getBody());
-  } else if (explain) {
+    moves.reset(); // of other values
+    return true;
+  }
+  if (explain) {
     auto remark = mlir::emitRemark(function.getLoc()) << "places ops together";
+    if (isFine)
+      remark << " over parts of axes";
     if (int64_t others = countRemarks(*old) - countRemarks(function))
       remark << ", " << others << " of them otherwise than alone";
     remark << layout::describe(*after.typical, *before->typical);
   }
-  reportRemarks(function);
+  return true;
+}
+
+void PlaceTogether::runOnContract() {
+  std::optional<Moves> moves;
+  bool changed = false;
+  for (bool isFine : {false, true}) {
+    FailureOr<bool> change = place(isFine, moves);
+    if (failed(change))
+      return signalPassFailure();
+    changed |= *change;
+  }
+  reportRemarks(getOperation());
+  if (!changed)
+    markAllAnalysesPreserved();
 }

@@ -39,7 +39,7 @@ func.func @axis_that_no_view_names(%a: !a, %b: tensor<6144x6144xf32, #tv.view<#m
 
 // No view cuts x: half of it divides the columns of the weight, which is not gathered whole.
 // CHECK-LABEL: @part_of_an_axis
-// REMARK: remark: places ops together: 9437184 bytes, 49.19 us; otherwise 12582912 bytes, 55.07 us
+// REMARK: remark: places ops together over parts of axes: 9437184 bytes, 49.19 us; otherwise 12582912 bytes, 55.07 us
 // CHECK: tv.matmul
 // CHECK-SAME: did(x:
 func.func @part_of_an_axis(%x: !x, %w: !w, %c: !c) -> !t {
