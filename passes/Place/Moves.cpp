@@ -109,6 +109,16 @@ Result<layout::Price> Moves::price(Value value, const View &from,
   return layout::Price((*plan)->chosen.cost);
 }
 
+bool Moves::isExchange(Value value, const View &from, const View &to,
+                       const layout::Mesh &mesh) {
+  if (from == to)
+    return false;
+  Result<const layout::Plan *> plan = getPlans(mesh).get(
+      getTypicalShape(value), ExtentAnalysis::getElementBytes(value), from, to);
+  return plan && (*plan)->chosen.steps.size() == 1 &&
+         layout::isFromPeerToPeer((*plan)->chosen.steps[0].kind);
+}
+
 Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,
                                    const layout::Mesh &mesh, double limit) {
   layout::Price sum, most, exchanged;

@@ -47,6 +47,9 @@ public:
   /// Of the move at the typical shape.
   Result<layout::Price> price(mlir::Value value, const layout::View &from,
                               const layout::View &to, const layout::Mesh &mesh);
+  /// Whether that is one step from peer to peer.
+  bool isExchange(mlir::Value value, const layout::View &from,
+                  const layout::View &to, const layout::Mesh &mesh);
   /// The seconds of that; 0 if nothing moves.
   Result<double> seconds(mlir::Value value, const layout::View &from,
                          const layout::View &to, const layout::Mesh &mesh);

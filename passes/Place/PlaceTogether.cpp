@@ -18,7 +18,8 @@
 // (`Ways`). A value of several uses is an end of its trees, where it lies as it
 // is; then the trees around one such value are placed together, for each view
 // in which that value may lie, but for those that read what another makes.
-// What more operands than one read of other values moves once for all of them.
+// What more operands than one read of other values moves once for all of them;
+// exchanges for the operands of one op have one latency.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
 static constexpr int64_t kMaxDevices = 1024;
 /// In plans of moves: what may be spent on a function, and once more with axes
 /// cut into primes.
-static constexpr double kMostPlans = 10000, kFinePlans = 1000;
+static constexpr double kMostPlans = 10000, kFinePlans = 2000;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 

@@ -44,6 +44,13 @@ private:
     const Way *way;
   };
 
+  /// The time until a value lies in a view, and whether it is an exchange that
+  /// brings it there: an op waits for those of all its operands together.
+  struct Reach {
+    double seconds = std::numeric_limits<double>::infinity();
+    bool isExchange = false;
+  };
+
   /// Ops that are placed at once, in order. All of them make one value; those
   /// that are not read by one other of them only are the ends.
   struct Region {
@@ -113,7 +120,7 @@ private:
     auto known = reads.find(source);
     return paysParts && known != reads.end() ? double(known->second.size()) : 1;
   }
-  double reach(const Region &region, mlir::Value source, int view);
+  Reach reach(const Region &region, mlir::Value source, int view);
   double leastReach(const Region &region, mlir::Value source, int view);
   bool isFree(mlir::OpOperand &use);
   int needOf(mlir::Value value, int from, mlir::OpOperand &use,
@@ -168,8 +175,8 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> sharedViews;
   llvm::MapVector<mlir::Value, llvm::SmallVector<Read>> reads; ///< shared
   bool paysParts = false; ///< each of these a part of its move
-  llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> reached,
-      leastReached;
+  llvm::DenseMap<mlir::Value, llvm::DenseMap<int, Reach>> reached;
+  llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> leastReached;
   int center = -1, copy = -1;
 };
 

@@ -123,32 +123,44 @@ double Placer::pay(const Region &region, ArrayRef<Shared> shared) {
   return sum;
 }
 
-/// The time until `source` lies as `view`.
-double Placer::reach(const Region &region, Value source, int view) {
-  auto [known, isNew] = reached[source].try_emplace(view, kNever);
-  double &least = known->second;
+/// How `source` comes to lie as `view`.
+Placer::Reach Placer::reach(const Region &region, Value source, int view) {
+  auto [known, isNew] = reached[source].try_emplace(view);
+  Reach &least = known->second;
   if (!isNew)
     return least;
-  if (source == region.center)
-    return least = std::min(seconds(source, center, view),
-                            seconds(source, copy, view));
-  if (auto made = lies.find(source); made != lies.end()) {
+  int nearest = view;
+  auto consider = [&](int is, double before) {
+    const double time = before + seconds(source, is, view);
+    if (time < least.seconds) {
+      least.seconds = time;
+      nearest = is;
+    }
+  };
+  if (source == region.center) {
+    consider(center, 0);
+    consider(copy, 0);
+  } else if (auto made = lies.find(source); made != lies.end()) {
     // Those that may be the least are planned first.
     SmallVector<std::pair<double, int>> from;
     for (const auto &[is, lie] : made->second)
       from.emplace_back(lie.seconds + leastSeconds(source, is, view), is);
     llvm::sort(from);
     for (auto [atLeast, is] : from) {
-      if (atLeast >= least)
+      if (atLeast >= least.seconds)
         break;
-      least = std::min(least, made->second.find(is)->second.seconds +
-                                  seconds(source, is, view));
+      consider(is, made->second.find(is)->second.seconds);
     }
   } else {
     for (int is : viewsFor(region, source))
-      least = std::min(least, seconds(source, is, view));
-    least /= payersOf(source);
+      consider(is, 0);
+    if (const double payers = payersOf(source); payers > 1) {
+      least.seconds /= payers;
+      return least;
+    }
   }
+  least.isExchange =
+      least.seconds < kNever && ways.isExchange(source, nearest, view);
   return least;
 }
 
@@ -328,25 +340,39 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
   SmallVector<const llvm::DenseMap<int, double> *> least;
   for (Value source : sources)
     least.push_back(&leastReached.find(source)->second);
+  const double latency = ways.getLatency();
   auto consider = [&](const Way &way) {
     double limit = bound;
     if (auto same = made.find(way.result); same != made.end())
       limit = std::min(limit, same->second.seconds);
-    double sum = way.work;
+    // One after the other, or at the least all by exchanges of one latency.
+    double sum, together;
+    auto add = [&](double seconds) {
+      sum += seconds;
+      together += std::max(seconds - latency, 0.);
+      return std::min(sum, together) <= limit;
+    };
+    sum = way.work;
+    together = way.work + latency;
     for (auto [source, known, view] :
          llvm::zip_equal(sources, least, way.operands)) {
       auto found = known->find(view);
-      sum += found != known->end() ? found->second
-                                   : leastReach(region, source, view);
-      if (sum > limit)
+      if (!add(found != known->end() ? found->second
+                                     : leastReach(region, source, view)))
         return;
     }
     sum = way.work;
+    together = way.work + latency;
+    double exchanges = 0;
     for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
-      sum += reach(region, source, view);
-      if (sum > limit)
+      const Reach how = reach(region, source, view);
+      exchanges += how.isExchange;
+      if (!add(how.seconds))
         return;
     }
+    sum -= latency * std::max(exchanges - 1, 0.);
+    if (sum > limit)
+      return;
     auto [lie, isNew] = made.insert({way.result, {sum, &way}});
     if (!isNew && sum < lie->second.seconds)
       lie->second = {sum, &way};
@@ -372,7 +398,7 @@ void Placer::choose(const Region &region, Value value, int view,
     auto made = lies.find(source);
     if (source == region.center || made == lies.end())
       continue;
-    double least = reach(region, source, need);
+    const double least = reach(region, source, need).seconds;
     for (const auto &[from, lie] : made->second)
       if (lie.seconds + seconds(source, from, need) == least) {
         choose(region, source, from, chosen);

@@ -150,6 +150,15 @@ double Ways::seconds(Value value, int from, int to) {
          });
 }
 
+bool Ways::isExchange(Value value, int from, int to) {
+  if (from == to)
+    return false;
+  auto [known, isNew] = exchanges.try_emplace(keyOf(value, from, to));
+  if (isNew)
+    known->second = moves.isExchange(value, views[from], views[to], mesh);
+  return known->second;
+}
+
 int Ways::kindOf(Value value, int from, int to) {
   if (from == to)
     return -1;

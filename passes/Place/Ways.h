@@ -60,6 +60,8 @@ public:
   /// Of a move of `value`; infinity if there is none. What goes over links
   /// counts a little more than it takes.
   double seconds(mlir::Value value, int from, int to);
+  /// Whether such moves of operands of one op go together.
+  bool isExchange(mlir::Value value, int from, int to);
   /// At most that, without a plan.
   double leastSeconds(mlir::Value value, int from, int to);
   /// Of one phase of a move.
@@ -110,6 +112,7 @@ private:
   std::pair<mlir::Value, int> last;            ///< of these
   llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views
   llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
+  llvm::DenseMap<uint64_t, bool> exchanges;    ///< by the same
   llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
   llvm::DenseMap<uint64_t, int> scatteredOf;   ///< by shape and view
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view

@@ -86,7 +86,7 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
   let description = [{
     Ops are placed anew where they and the moves between them take less time together
     than one after the other: over all axes of the mesh, also those that no view names,
-    cut where views cut them, and then once more, with a tenth of the effort, cut into
+    cut where views cut them, and then once more, with a fifth of the effort, cut into
     primes (no more than three parts). What comes of either is elided
     (`tv-elide-reshards`), and kept if the whole function then takes less by the price of
     elision, where small moves go together as `tv-merge-reshards` moves them: by a
@@ -106,8 +106,8 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
 
     Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
     the least time that any placement does, where of those placed op by op half do
-    (test/Passes/placement.py). That other small moves go together it does not know but
-    for values that are returned.
+    (test/Passes/placement.py). It knows that exchanges go together for the operands of
+    an op, and small moves of values that are returned; not that others do.
 
     Effort is bounded. A group of ops that cannot gain a hundredth of what the function
     takes is left as it is: of one layer more is placed anew than of each of 96. So are

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Place/PlaceTogether.h counts each move alone. What it makes is elided like
+// Place/PlaceTogether.h counts most moves alone. What it makes is elided like
 // the rest, and kept only if the whole function then takes less by the price of
 // elision, where moves of one op go together.
 //

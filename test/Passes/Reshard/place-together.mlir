@@ -52,6 +52,29 @@ func.func @part_of_an_axis(%x: !x, %w: !w, %c: !c) -> !t {
 // -----
 
 #m = #tv.mesh<x = 2, y = 2>
+!a = tensor<12x12xf32, #tv.view<#m, [did(x) * _, _]>>
+!b = tensor<12x12xf32, #tv.view<#m, [_, did(x) * _]>>
+!t = tensor<12x12xf32>
+!y = tensor<12x12xf32, #tv.view<#m, [did(y) * _, _]>>
+
+// What goes from peer to peer for one op takes one latency; with a move less behind it
+// that is less.
+// CHECK-LABEL: @exchanges_of_one_op
+// REMARK: remark: places ops together: 432 bytes, 5.002 us; otherwise 288 bytes, 10 us
+// CHECK: tv.mul {{.*}} -> tensor<12x12xf32, #tv.view<#{{.*}}, [did(y) * 6, 12]>>
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: return
+func.func @exchanges_of_one_op(%a: !a, %b: !b) -> !y {
+  %0 = tv.mul %a, %b : (!a, !b) -> !t
+  %1 = tv.transpose %0 perm [1, 0] : (!t) -> !t
+  %2 = tv.transpose %1 perm [1, 0] : (!t) -> !y
+  return %2 : !y
+}
+
+// -----
+
+#m = #tv.mesh<x = 2, y = 2>
 !a = tensor<8x8xf32, #tv.view<#m, [did(x) * _, _]>>
 !b = tensor<8x8xf32, #tv.view<#m, [_, _]>>
 
