@@ -70,7 +70,9 @@ TSR_DEVICE void wait_or_trap(int const *counter, BwdWait wait, int ticket,
       return;
     atomicMin(&bwd_trap.first, ticket);
     int first = ticket;
-    for (int i = 0; i < 10000; i++) // until all of them are here
+    // Until all of them are here, which look every 64th time. (The condition
+    // makes each load wait for the one before.)
+    for (int i = 0; i < 1000 && first >= 0; i++)
       first = load_relaxed(&bwd_trap.first);
     if (first == ticket && !atomicExch(&bwd_trap.taken, 1)) {
       bwd_trap.wait = wait;
