@@ -42,6 +42,8 @@ private:
   struct Lie {
     double seconds;
     const Way *way;
+    /// Whether an exchange comes before it and ops on the way (OpPrice.h).
+    bool isExchange = false;
   };
 
   /// The time until a value lies in a view, and whether it is an exchange that

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Place/OpPrice.h"
 #include "Place/Placer.h"
 
 using namespace mlir;
@@ -150,6 +151,10 @@ Placer::Reach Placer::reach(const Region &region, Value source, int view) {
       if (atLeast >= least.seconds)
         break;
       consider(is, made->second.find(is)->second.seconds);
+    }
+    if (least.seconds < kNever && nearest == view) {
+      least.isExchange = made->second.find(view)->second.isExchange;
+      return least;
     }
   } else {
     for (int is : viewsFor(region, source))
@@ -373,9 +378,10 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     sum -= latency * std::max(exchanges - 1, 0.);
     if (sum > limit)
       return;
-    auto [lie, isNew] = made.insert({way.result, {sum, &way}});
+    const Lie better = {sum, &way, exchanges == 1 && isOnTheWay(placed.op)};
+    auto [lie, isNew] = made.insert({way.result, better});
     if (!isNew && sum < lie->second.seconds)
-      lie->second = {sum, &way};
+      lie->second = better;
   };
   consider(placed.now);
   if (asItIs)

@@ -74,6 +74,29 @@ func.func @exchanges_of_one_op(%a: !a, %b: !b) -> !y {
 
 // -----
 
+#m = #tv.mesh<x = 2, y = 3>
+!a = tensor<6x24xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!b = tensor<12x12xf32, #tv.view<#m, [_, did(y) * did(x) * _]>>
+!t = tensor<12x12xf32>
+!y = tensor<12x12xf32, #tv.view<#m, [did(y) * _, did(x) * _]>>
+
+// So does what goes from peer to peer before a transpose of an operand.
+// CHECK-LABEL: @exchanges_behind_transposes
+// REMARK: remark: places ops together: 480 bytes, 5.002 us; otherwise 576 bytes, 10 us
+// CHECK: tv.matmul {{.*}} -> tensor<12x12xf32, #tv.view<#{{.*}}, [did(x) * 6, did(y) * 4]>>
+// CHECK-NEXT: tv.transpose
+// CHECK-NEXT: return
+func.func @exchanges_behind_transposes(%a: !a, %b: !b) -> !y {
+  %0 = tv.reshape %a : (!a) -> !t
+  %1 = tv.transpose %0 perm [1, 0] : (!t) -> !t
+  %2 = tv.transpose %b perm [1, 0] : (!b) -> !t
+  %3 = tv.matmul %2, %1 : (!t, !t) -> !t
+  %4 = tv.transpose %3 perm [1, 0] : (!t) -> !y
+  return %4 : !y
+}
+
+// -----
+
 #m = #tv.mesh<x = 2, y = 2>
 !a = tensor<8x8xf32, #tv.view<#m, [did(x) * _, _]>>
 !b = tensor<8x8xf32, #tv.view<#m, [_, _]>>
