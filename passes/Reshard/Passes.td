@@ -91,10 +91,10 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     (`tv-elide-reshards`), and kept if the whole function then takes less by the price of
     elision, where small moves go together as `tv-merge-reshards` moves them: by a
     fortieth, for the model is not more exact; by a hundredth where a tenth of the bytes
-    goes, and by a twentieth where there are more (by a thousandth). Of dynamic sizes it
-    must be no more either where they are half of their maximum or where they are a
-    sixteenth. `tessera-compile --op-by-op` leaves the pass out, and so do meshes of more
-    than 1024 devices.
+    goes, and by a twentieth where there are more. Of dynamic sizes it must be no more
+    either where they are half of their maximum or where they are a sixteenth.
+    `tessera-compile --op-by-op` leaves the pass out, and so do meshes of more than 1024
+    devices.
 
     What the user wrote of arguments and results stays, and where data moves or a
     barrier is no op is placed across it. What reads or makes a value on a part of the

@@ -36,7 +36,7 @@ namespace tessera::tv {
 /// than tensor parallel over four GPUs, and by the clock a hundredth more. Less
 /// will do where a tenth of the bytes goes, and more bytes need more.
 static double leastGain(const Price &now, const Price &then) {
-  if (double(then.bytes) > 1.001 * double(now.bytes))
+  if (double(then.bytes) > double(now.bytes))
     return 0.05;
   return double(then.bytes) > 0.9 * double(now.bytes) ? 0.025 : 0.01;
 }
