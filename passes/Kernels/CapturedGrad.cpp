@@ -68,6 +68,43 @@ public:
   }
 
 private:
+  static unsigned widthOf(Value value) {
+    return isa<IndexType>(value.getType())
+               ? IndexType::kInternalStorageBitWidth
+               : value.getType().getIntOrFloatBitWidth();
+  }
+  /// Whether it is an argument in any type that has all positions.
+  static bool isPosition(Value value) {
+    while (widthOf(value) >= 32) {
+      if (isa<BlockArgument>(value))
+        return true;
+      Operation *op = value.getDefiningOp();
+      if (!isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
+        return false;
+      value = op->getOperand(0);
+    }
+    return false;
+  }
+  /// Whether it is a comparison that the difference of its operands decides,
+  /// wherever they wrap.
+  static bool isOfDifference(Operation *op) {
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!compare)
+      return false;
+    using arith::CmpIPredicate;
+    switch (compare.getPredicate()) {
+    case CmpIPredicate::eq:
+    case CmpIPredicate::ne:
+      return true;
+    case CmpIPredicate::slt:
+    case CmpIPredicate::sle:
+    case CmpIPredicate::sgt:
+    case CmpIPredicate::sge:
+      return isPosition(compare.getLhs()) && isPosition(compare.getRhs());
+    default:
+      return false;
+    }
+  }
   Dependence ofResult(Operation *op) {
     SmallVector<Dependence> operands;
     for (Value operand : op->getOperands())
@@ -75,9 +112,17 @@ private:
     bool areSums =
         llvm::all_of(operands, [](const Dependence &d) { return d.isSum; });
     APInt factor;
-    if (areSums && isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
-      return operands[0];
-    if (areSums && isa<arith::AddIOp, arith::SubIOp, arith::CmpIOp>(op)) {
+    if (areSums &&
+        isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op)) {
+      // What wrapped is a sum as long as it is no wider.
+      Dependence own = operands[0];
+      if (widthOf(op->getResult(0)) > widthOf(op->getOperand(0)) &&
+          !isPosition(op->getResult(0)))
+        own.isSum = !own.on;
+      return own;
+    }
+    if (areSums &&
+        (isa<arith::AddIOp, arith::SubIOp>(op) || isOfDifference(op))) {
       int64_t sign = isa<arith::AddIOp>(op) ? 1 : -1;
       Dependence sum =
           Dependence::ofSum(operands[0].queries + sign * operands[1].queries,
@@ -184,6 +229,22 @@ unsigned CapturedGrad::dependences(Value value) {
   return known[value] = all;
 }
 
+/// Something with the extents of `sums` but for those of dimensions `reduced`:
+/// summed, for what is a part of a sum can be nothing else.
+static Value withoutDims(Build &build, Value sums, ArrayRef<int64_t> reduced) {
+  const LocalShape shape(sums);
+  SmallVector<int64_t> kept;
+  for (int64_t dim = 0, e = shape.dims.size(); dim < e; ++dim)
+    if (!llvm::is_contained(reduced, dim))
+      kept.push_back(dim);
+  return tv::ReduceOp::create(build.b, build.loc,
+                              shape.take(kept)
+                                  .summed(sums, shape.take(reduced).dims)
+                                  .type(getElement(sums)),
+                              tv::Combiner::Sum, sums,
+                              build.b.getDenseI64ArrayAttr(reduced));
+}
+
 /// Zeros of a `shape` that has dimension `dim` in the place of dimensions
 /// `reduced` of `sums`.
 FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
@@ -205,10 +266,8 @@ FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
       for (int64_t d = 0, e = shape.dims.size(); d < e; ++d)
         if (d != dim)
           others.push_back(d);
-      Value rest = tv::ReduceOp::create(
-          build.b, build.loc, shape.take(others).type(element),
-          tv::Combiner::Max, sums, build.b.getDenseI64ArrayAttr(reduced));
-      like = build.broadcast(rest, others, shape, Value());
+      Value rest = withoutDims(build, sums, reduced);
+      like = build.broadcast(rest, others, shape.summed(rest), Value());
     }
   }
   auto scalar = RankedTensorType::get({}, element);
@@ -229,10 +288,8 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
     return extent.getStatic().has_value();
   });
   int64_t more = LocalShape(like).dims.size() - dims.size();
-  if (!isStatic && more) // of the extents alone
-    like = tv::ReduceOp::create(
-        outer, build.loc, shape.type(getElement(like)), tv::Combiner::Max, like,
-        outer.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq<int64_t>(more))));
+  if (!isStatic && more)
+    like = withoutDims(build, like, llvm::to_vector(llvm::seq<int64_t>(more)));
   SmallVector<Value> inputs;
   for (size_t d = 0; d < dims.size(); ++d)
     inputs.push_back(build.iota(d, shape, isStatic ? Value() : like));
@@ -249,6 +306,13 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
         Location loc = build.loc;
         Block &block = *accumulate->getBlock();
         IRMapping mapping;
+        auto constant = [&](int64_t value) -> Value {
+          return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
+        };
+        // Of positions that cancel, one is as good as another.
+        Value zero = constant(0);
+        for (BlockArgument argument : block.getArguments().drop_front(kIndices))
+          mapping.map(argument, zero);
         for (auto [d, dim] : llvm::enumerate(dims)) {
           Value index =
               arith::IndexCastOp::create(b, loc, b.getIndexType(), args[d]);
@@ -256,12 +320,7 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
             mapping.map(block.getArgument(kIndices + dim), index);
             continue;
           }
-          // One pair is as good as another.
-          auto constant = [&](int64_t value) -> Value {
-            return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
-          };
-          Value zero = constant(0),
-                keys = constant(*scores.extents[3].getStatic());
+          Value keys = constant(*scores.extents[3].getStatic());
           Value ahead = arith::SubIOp::create(b, loc, index, keys);
           Value behind = arith::SubIOp::create(b, loc, keys, index);
           mapping.map(block.getArgument(kIndices + kQuery),
@@ -319,9 +378,7 @@ FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
     for (int64_t d = 0, e = from.dims.size(); d < e; ++d)
       if (d != int64_t(dim))
         others.push_back(d);
-    like = tv::ReduceOp::create(build.b, build.loc, ids.type(getElement(sums)),
-                                tv::Combiner::Max, sums,
-                                build.b.getDenseI64ArrayAttr(others));
+    like = withoutDims(build, sums, others);
   }
   // What this device does not hold of the result is dropped.
   return Value(tv::ScatterOp::create(
@@ -332,12 +389,16 @@ FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
 FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
   auto at = accumulate.getIndices();
   constexpr unsigned pair = 1u << (kIndices + kQuery) | 1u << (kIndices + kKey);
-  unsigned used = 0;
+  // The score's, and those that there are: others cancel.
+  unsigned possible = (1u << kIndices) - 1, used = 0;
+  for (int64_t dim : has)
+    possible |= 1u << (kIndices + dim);
   SmallVector<unsigned> depends;
   for (Value index : at) {
     unsigned own = dependences(index);
     if (own & pair && llvm::is_contained(has, kDistance))
       own = (own & ~pair) | 1u << (kIndices + kDistance);
+    own &= possible;
     depends.push_back(own);
     used |= own;
   }
