@@ -95,10 +95,13 @@ std::string tessera::choiceText(const fb::PlanT &plan,
       continue;
     const std::string line = alternative.variants[chosen[i]]->name + "\t" +
                              alternative.problem + "\t";
-    if (std::ranges::none_of(lines, [&](const std::string &known) {
+    if (std::ranges::any_of(lines, [&](const std::string &known) {
           return known.starts_with(line);
         }))
-      lines.push_back(line + alternative.op + " at " + alternative.location);
+      continue;
+    std::string op = alternative.op + " at " + alternative.location;
+    std::ranges::replace(op, '\n', ' '); // of a file's name
+    lines.push_back(line + op);
   }
   std::string text;
   for (const std::string &line : lines)

@@ -22,7 +22,6 @@
 #include "Plan/Target.h"
 
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -166,8 +165,9 @@ struct ExpandComposites
                             });
       os << "] ";
     }
-    os << getElementTypeOrSelf(op.getQuery()) << " scale "
-       << llvm::format("%g", op.getScale().convertToDouble())
+    SmallString<24> scale; // all of its digits: other scales are other problems
+    op.getScale().toString(scale);
+    os << getElementTypeOrSelf(op.getQuery()) << " scale " << scale
        << (op.getCausal() ? " causal" : "");
     for (auto [has, what] :
          {std::pair(!op.getScoreMod().empty(), " score_mod"),

@@ -281,7 +281,7 @@ func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}, !l {tv.name = "l
   %o, %l = tv.attention %q, %q, %q scale(0.5) causal : (!q, !q, !q) -> (!q, !l)
   return %o, %l : !q, !l
 }
-""")
+""", name="its\nname.mlir")
         text = types + """
 func.func @main(%q: !q {tv.name = "q"}, %o: !q {tv.name = "o"}, %l: !l {tv.name = "l"})
     -> (!q {tv.name = "d"}) {
@@ -301,10 +301,11 @@ func.func @main(%q: !q {tv.name = "q"}, %o: !q {tv.name = "o"}, %l: !l {tv.name 
         backward = tessera.compile(text)
         with tessera.variants.of(choice):
             followed = tessera.run(backward, arrays)["d"]
-            with self.assertRaisesRegex(
-                    tessera.Error, r"tv.attention_grad.*the choice is of attention of "
-                    r"\[1, 2, 3, 4\].* scale 0.5 causal.*, not of .*scale 0.25 causal"):
-                tessera.run(tessera.compile(text.replace("(0.5)", "(0.25)")), arrays)
+            for other in ("0.25", "0.50000000001", "-0.5"):
+                with self.assertRaisesRegex(
+                        tessera.Error, r"tv.attention_grad.*the choice is of attention of "
+                        rf"\[1, 2, 3, 4\].* scale 0.5 causal.*, not of .*scale {other}\d* causal"):
+                    tessera.run(tessera.compile(text.replace("(0.5)", f"({other})")), arrays)
         np.testing.assert_array_equal(followed, tessera.run(backward, arrays)["d"])
         with self.assertRaisesRegex(tessera.Error, "no choice"):
             tessera.variants.of("math").__enter__()
