@@ -132,14 +132,14 @@ struct BwdConfig {
   /// is over when the last of them is.
   static constexpr int SideThreads = 256, PrepareBlocks = 6;
   /// A step's dQ is of one consumer group, the next step's of the other: up to
-  /// 96 columns of 64 queries, for which a group has registers. Half of so few
-  /// columns each read the same gradients of scores twice, and of 96 columns
-  /// two panels of 64 were added. (Sums are added by both groups in each step.)
-  static constexpr bool Alternates = D <= 96 && BM == 64 && Sums == 0;
-  /// dK, as dV, has its left operand in registers. (Beside dropout there are too
-  /// few.)
-  static constexpr bool DkFromRegisters =
-      BM == 128 || (Alternates && D == 64 && !Mods::HasDropout);
+  /// 96 columns of 64 queries, for which a group has registers, but beside
+  /// dropout. Half of so few columns each read the same gradients of scores
+  /// twice, and of 96 columns two panels of 64 were added. (Sums are added by
+  /// both groups in each step.)
+  static constexpr bool Alternates =
+      D <= 96 && BM == 64 && Sums == 0 && !Mods::HasDropout;
+  /// dK, as dV, has its left operand in registers.
+  static constexpr bool DkFromRegisters = BM == 128 || (Alternates && D == 64);
   /// Of a step's dQ, a consumer group, or a block of a cluster, adds 64 rows
   /// and these columns: all, or half of them where both add to 64 rows.
   static constexpr int DqColumns = Alternates ? D : BM * Panels / 2;
