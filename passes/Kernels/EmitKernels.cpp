@@ -599,7 +599,8 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
              *keys.getStatic() - 4) /
                 8
           : 0;
-  // Panels of 64 columns, three numbers a row, and what functors have of it;
+  // Panels of 64 columns at the most (BwdConfig::SumColumns), three numbers a
+  // row, and what functors have of it;
   // distances of S + 191 places for each tile of keys.
   const bool hasMods = !op.getScoreMod().empty() || !op.getMaskMod().empty();
   const int64_t columns = llvm::alignTo(*query.extents[3].getStatic(), 64);
