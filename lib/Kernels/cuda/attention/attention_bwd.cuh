@@ -132,6 +132,8 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
   }
   /// How many additions this group has made before that one.
   TSR_MEMBER unsigned added() { return (steps - 1) / (C::Alternates ? 2 : 1); }
+  /// Whose turn it waits for: the group's or the block's.
+  TSR_MEMBER int turn_of() { return C::TurnsOfGroups ? group : 0; }
   /// The first row and column of its part.
   TSR_MEMBER int first_row() { return C::BM == 128 ? group * 64 : 0; }
   TSR_MEMBER int first_column() {
@@ -197,15 +199,21 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
         [&](int row, int c) { return row < rows && column + c < C::D; },
         [&](int i) { return dq[i] * Mods::Scale; });
   }
-  /// With the sums for captured tensors, which are there by now.
+  /// Until this group may add: under the products that make what it adds.
+  TSR_MEMBER void await_turn() {
+    if (C::Ordered && !C::AddsByCopy)
+      barrier_wait(&s.turn[turn_of()], added() & 1);
+  }
+  /// In its turn, with the sums for captured tensors, which are there by now.
   TSR_MEMBER void add_dq(Target const &target, float (&dq)[C::DqColumns / 2],
                          typename Sums::Addition const (&sums)[Sums::N]) {
     const bool writes = C::Writes && __builtin_expect(target.final, 0);
-    if (C::AddsByCopy)
+    if (C::AddsByCopy) {
       barrier_wait(&s.dq_empty[group], added() & 1 ^ 1);
-    if (C::AddsByCopy ? writes : C::Ordered) {
-      barrier_wait(&s.turn[group], C::AddsByCopy ? written : added() & 1);
-      written ^= 1;
+      if (writes) {
+        barrier_wait(&s.turn[group], written);
+        written ^= 1;
+      }
     }
     if (writes)
       write_dq(target, dq);
@@ -227,7 +235,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     if (C::AddsByCopy)
       fence_async();
     if (C::AddsByCopy || C::Ordered)
-      release(&s.added[group]);
+      release(&s.added[turn_of()]);
   }
 
   /// The first of the queries that are this thread's columns, or the next in
@@ -405,6 +413,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     if (Adds) {
       typename Sums::Addition additions[Sums::N];
       gather_sums(additions);
+      await_turn();
       wgmma_wait<2>();
       add_dq(to, dq, additions);
     }
@@ -442,6 +451,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     }
     if (!First) {
       typename Sums::Addition none[Sums::N];
+      await_turn();
       wgmma_wait<Last ? 0 : 1>();
       add_dq(to, dq, none);
     }
@@ -535,8 +545,10 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
     if (Adds)
       issue_dq(dq);
     pass_turn();
-    if (Adds)
+    if (Adds) {
       gather_sums(additions);
+      await_turn();
+    }
     wgmma_wait<0>();
     if (C::BM == 64)
       release(&s.q_empty[ring.stage ? ring.stage - 1 : C::Stages - 1]);
@@ -575,9 +587,10 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
       release(&s.dout_empty[ring.stage]);
       steps++;
       if ((C::AddsByCopy || C::Ordered) && adds()) {
-        barrier_wait(C::AddsByCopy ? &s.dq_empty[group] : &s.turn[group],
-                     (added() & 1) ^ C::AddsByCopy);
-        release(&s.added[group]);
+        await_turn();
+        if (C::AddsByCopy)
+          barrier_wait(&s.dq_empty[group], added() & 1 ^ 1);
+        release(&s.added[turn_of()]);
       }
       ring.next();
       release(&s.v_empty);
@@ -608,6 +621,9 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
 template <class C, class P>
 TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
   constexpr int Readers = 256;
+  constexpr int OrderWarps = !C::AddsByCopy && !C::Ordered ? 0
+                             : C::TurnsOfGroups            ? 2
+                                                           : 1;
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
   int drawn = 0;
@@ -623,11 +639,11 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
       barrier_init(&s.dout_empty[i], Readers);
     }
     for (int i = 0; i < 2; i++)
-      barrier_init(&s.turn[i], 1), barrier_init(&s.added[i], Readers / 2),
-          barrier_init(&s.dq_empty[i], 1);
+      barrier_init(&s.turn[i], 1), barrier_init(&s.dq_empty[i], 1),
+          barrier_init(&s.added[i], C::TurnsOfGroups ? Readers / 2 : Readers);
     for (int i = 0; i < C::Planned; i++) {
       barrier_init(&s.step_full[i], 1);
-      barrier_init(&s.step_empty[i], C::AddsByCopy || C::Ordered ? 65 : 1);
+      barrier_init(&s.step_empty[i], 1 + OrderWarps * 32);
     }
     fence_barrier_init();
   }
@@ -645,6 +661,8 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
               bwd_load_keys<C>(maps.k, s.k, &s.k_full, tile);
             }
           });
+    else if (warp > OrderWarps)
+      return;
     else if (C::AddsByCopy && warp > 0)
       BwdAdder<C>{s, warp - 1}.run();
     else if (C::Ordered && warp > 0)

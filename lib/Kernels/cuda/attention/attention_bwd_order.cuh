@@ -144,6 +144,11 @@ struct BwdConfig {
   /// and these columns: all, or half of them where both add to 64 rows.
   static constexpr int DqColumns = Alternates ? D : BM * Panels / 2;
   static constexpr int Part = 64 * DqColumns, DqParts = Alternates ? 1 : 2;
+  /// A consumer group has its own turn to add; else both have one.
+  static constexpr bool TurnsOfGroups = AddsByCopy || Alternates;
+  /// Counters of what was added to a block of queries: of the warps that add,
+  /// or of a cluster's blocks.
+  static constexpr int Counters = AddsByCopy || Wide ? 2 : 1;
   /// Floats of a row of a block's sums.
   static constexpr int SumColumns = DqParts * Part / BM;
   static_assert(D == 64 || D == 96 || D == 128 || D == 192 || D == 256,
@@ -170,7 +175,7 @@ struct BwdConfig {
   /// A block of queries of a tile; n is negative after the last.
   struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan>, BwdTicket {
     float *sum;  // of dQ, by consumer groups; null: no query sees the tile
-    int *turn;   // Ordered: counters of what was added, of consumer groups
+    int *turn;   // Ordered: C::Counters of what was added
     int rank;    // Ordered: how many tiles add before this one
     bool final;  // Writes: no tile adds after this one
     bool trails; // Ordered: waits for as many at the next block
@@ -238,8 +243,9 @@ template <class C> struct BwdShared {
   uint64 q_full[C::Stages], q_empty[C::Stages];
   uint64 dout_full[C::Stages], dout_empty[C::Stages];
   uint64 step_full[C::Planned], step_empty[C::Planned];
-  // Of a consumer group. Ordered: it may add, and has. AddsByCopy: it may write
-  // what the last tile writes; its dQ is there, or written; is there no more.
+  // Ordered, of both consumer groups or of each: they may add, and have.
+  // AddsByCopy: it may write what the last tile writes; its dQ is there, or
+  // written; is there no more.
   uint64 turn[2], added[2], dq_empty[2];
 };
 
@@ -248,7 +254,7 @@ template <class C> struct BwdWorkspace {
   float *sum; // [block of queries][part][columns / 8][thread][4]
   float *lse, *delta;
   typename C::Mods::Row *row;
-  int *turns;       // Ordered: [block of queries][consumer group]
+  int *turns;       // Ordered: [block of queries][2], C::Counters of them
   float *distances; // [sum by distance][batch][head][tile of keys][place]
 
   /// Packed: as many as there may be, at least.

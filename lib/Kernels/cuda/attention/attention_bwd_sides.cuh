@@ -168,7 +168,7 @@ TSR_DEVICE void bwd_wait_added(P const &p, BwdSide<C> const &of, int at) {
     return;
   const int count =
       bwd_count<C>(sequence_of<C>(p, of.place), of.batch, of.head, of.m);
-  if (threadIdx.x < C::DqParts) {
+  if (threadIdx.x < C::Counters) {
     int *const turn = BwdWorkspace<C>(p).turns + 2 * of.number + threadIdx.x;
     wait_for_tiles(turn, count, of.batch, of.head, of.m,
                    of.first + of.m * C::BM);
