@@ -155,69 +155,141 @@ static Outcome<Ok> addPortCopies(const fb::PlanT &plan, BackendModule &module,
   return Ok{};
 }
 
-Outcome<Prepared> Prepared::create(const LoadedModule &module,
-                                   std::span<const int64_t> symbols) {
-  const ModuleReader &file = module.reader();
-  const fb::PlanT &plan = file.plan();
+/// What ranks must have in common to bind alike.
+static uint64_t keyOf(const LoadedModule &module,
+                      std::span<const int64_t> symbols,
+                      const std::vector<int> &variants) {
+  const uint64_t key = hashBytes(
+      {reinterpret_cast<const char *>(symbols.data()), symbols.size_bytes()},
+      module.reader().hash());
+  return hashBytes({reinterpret_cast<const char *>(variants.data()),
+                    variants.size() * sizeof(int)},
+                   key);
+}
+
+/// The works of the first variants that are not `refused`; those of them that
+/// cannot take the sizes are added to `more`, and their works are missing.
+static Outcome<Prepared> makeWorks(const LoadedModule &module,
+                                   std::span<const int64_t> symbols,
+                                   const Refusals &refused, Refusals &more) {
+  const fb::PlanT &plan = module.reader().plan();
   Outcome<std::vector<int>> variants =
-      chooseVariants(plan, module.context().backend());
+      chooseVariants(plan, module.context().backend(), refused);
   if (!variants)
     return variants.error();
   Result<Tensors> tensors =
-      Tensors::create(file, module.context().rank(), symbols);
+      Tensors::create(module.reader(), module.context().rank(), symbols);
   if (!tensors)
     return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
-  Prepared prepared{
-      std::move(*tensors), std::move(*variants), {}, {}, {}, {}, {}, {}};
+  Prepared prepared{std::move(*tensors), std::move(*variants)};
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const fb::StepT &step = *plan.steps[i];
+    const bool isChosen = step.alternative >= 0;
+    if (isChosen && prepared.variants[step.alternative] != step.variant)
+      continue;
+    Result<std::unique_ptr<Work>> work =
+        makeWork(i, prepared.tensors, module.code());
+    if (!work && !isChosen)
+      return atStep(step, work.message());
+    if (!work) {
+      more.try_emplace({step.alternative, step.variant}, work.message());
+      continue;
+    }
+    prepared.works.push_back(std::move(*work));
+    prepared.steps.push_back(&step);
+    prepared.numbers.push_back(i);
+  }
+  return prepared;
+}
+
+/// Collective: adds what other ranks refuse of the same variants.
+static Outcome<Ok> gatherRefusals(Context &context,
+                                  const std::vector<int> &variants,
+                                  Refusals &refused) {
+  const size_t count = variants.size();
+  if (count == 0)
+    return Ok{};
+  std::vector<char> mine(count), all(count * context.size());
+  for (const auto &[variant, why] : refused)
+    mine[variant.first] = true;
+  if (Status status = context.allGather(mine.data(), all.data(), count);
+      !status)
+    return context.giveUp({TESSERA_PEER, status.message()});
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i])
+      refused.try_emplace(std::pair<int, int>(i % count, variants[i % count]),
+                          "it cannot run on rank " + std::to_string(i / count));
+  return Ok{};
+}
+
+Outcome<Prepared> Prepared::create(const LoadedModule &module,
+                                   std::span<const int64_t> symbols,
+                                   bool together) {
+  Context &context = module.context();
+  const fb::PlanT &plan = module.reader().plan();
+  for (Refusals refused, more;; refused.merge(more)) {
+    more.clear();
+    Outcome<Prepared> prepared = makeWorks(module, symbols, refused, more);
+    if (together) {
+      const Outcome<Ok> made =
+          prepared ? Outcome<Ok>(Ok{}) : Outcome<Ok>(prepared.error());
+      TSR_TRY(context.agree(
+          made, prepared ? keyOf(module, symbols, prepared->variants) : 0,
+          plan.alternatives.empty()
+              ? "the module or the sizes they bind"
+              : "the module, the sizes or the variants of ops they bind"));
+      TSR_TRY(gatherRefusals(context, prepared->variants, more));
+    }
+    if (!prepared || more.empty())
+      return prepared;
+    for (const auto &[variant, why] : more) {
+      const fb::AlternativeT &of = *plan.alternatives[variant.first];
+      context.log(TESSERA_LOG_INFO,
+                  of.location + ": " + of.op + " does not run as " +
+                      of.variants[variant.second]->name + ": " + why);
+    }
+  }
+}
+
+Outcome<Ok> Prepared::layOut(const LoadedModule &module) {
+  const ModuleReader &file = module.reader();
+  const fb::PlanT &plan = file.plan();
   const Backend &backend = module.context().backend();
   const int64_t alignment = backend.alignment();
-  prepared.memory.size = sizeof(tessera_memory);
-  prepared.lifetimes.resize(plan.tensors.size());
-  prepared.used.resize(plan.tensors.size());
+  memory.size = sizeof(tessera_memory);
+  lifetimes.resize(plan.tensors.size());
+  used.resize(plan.tensors.size());
 
   // Lifetimes count works: what is not chosen takes no part.
   auto use = [&](int root, int64_t step) {
-    prepared.used[root] = true;
+    used[root] = true;
     fb::Storage storage = plan.tensors[root]->storage;
     if (storage != fb::Storage::Local && storage != fb::Storage::Symmetric)
       return;
-    std::optional<Lifetime> &life = prepared.lifetimes[root];
+    std::optional<Lifetime> &life = lifetimes[root];
     if (!life)
       life = Lifetime{0, step, step};
     life->last = std::max(life->last, step);
   };
-  std::vector<int64_t> numbers; // of the steps that run
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const fb::StepT &step = *plan.steps[i];
-    if (step.alternative >= 0 &&
-        prepared.variants[step.alternative] != step.variant)
-      continue;
-    Result<std::unique_ptr<Work>> work =
-        makeWork(i, prepared.tensors, module.code());
-    if (!work)
-      return atStep(step, work.message());
-    // Their tensors were found when the work was made.
-    for (int id : tensorsOf(step))
-      use((*prepared.tensors.get(id))->root, prepared.works.size());
-    prepared.works.push_back(std::move(*work));
-    prepared.steps.push_back(&step);
-    numbers.push_back(i);
-  }
+  // Their tensors were found when the works were made.
+  for (size_t i = 0; i < steps.size(); ++i)
+    for (int id : tensorsOf(*steps[i]))
+      use((*tensors.get(id))->root, i);
   // What runs beside others keeps its memory until it is awaited.
-  for (size_t i = 0; i < prepared.steps.size(); ++i) {
-    const fb::StepT &step = *prepared.steps[i];
-    Work &work = *prepared.works[i];
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const fb::StepT &step = *steps[i];
+    Work &work = *works[i];
     if (step.until < 0 || work.scratchBytes() > 0)
       continue;
     work.until =
         std::ranges::lower_bound(numbers, step.until) - numbers.begin();
     for (int id : tensorsOf(step))
-      use((*prepared.tensors.get(id))->root, work.until - 1);
+      use((*tensors.get(id))->root, work.until - 1);
   }
   std::vector<int> lastUses;
-  TSR_TRY(addPortCopies(plan, module.code(), prepared, lastUses));
+  TSR_TRY(addPortCopies(plan, module.code(), *this, lastUses));
   for (int root : lastUses)
-    use(root, prepared.works.size());
+    use(root, works.size());
 
   // Offsets: symmetric tensors by their largest extent, which all ranks compute
   // alike; local ones and scratch by this rank's.
@@ -225,9 +297,9 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
   std::vector<Lifetime *> symmetricTo, localTo;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (plan.tensors[i]->storage == fb::Storage::Constant) {
-      if (!prepared.used[i])
+      if (!used[i])
         continue;
-      Result<const LocalTensor *> tensor = prepared.tensors.get(i);
+      Result<const LocalTensor *> tensor = tensors.get(i);
       if (!tensor)
         return Failure{TESSERA_INVALID_MODULE, tensor.message()};
       uint64_t size =
@@ -235,41 +307,41 @@ Outcome<Prepared> Prepared::create(const LoadedModule &module,
       uint64_t offset = plan.tensors[i]->constant_offset;
       if (size > file.section(Section::Constants).size() - offset)
         return Failure{TESSERA_INVALID_MODULE,
-                       prepared.tensors.name(i) +
+                       tensors.name(i) +
                            " reaches beyond the module's constants"};
       if (!(*tensor)->inModule)
-        size = prepared.tensors.bytes(**tensor);
+        size = tensors.bytes(**tensor);
       if (!(*tensor)->inModule || !backend.isHost())
-        prepared.memory.constants += roundUp(size, alignment);
+        memory.constants += roundUp(size, alignment);
       continue;
     }
-    std::optional<Lifetime> &life = prepared.lifetimes[i];
+    std::optional<Lifetime> &life = lifetimes[i];
     if (!life)
       continue;
     if (plan.tensors[i]->storage == fb::Storage::Symmetric) {
-      life->bytes = *prepared.tensors.maxBytes(i);
+      life->bytes = *tensors.maxBytes(i);
       symmetric.push_back(*life);
       symmetricTo.push_back(&*life);
     } else {
-      life->bytes = prepared.tensors.bytes(**prepared.tensors.get(i));
+      life->bytes = tensors.bytes(**tensors.get(i));
       local.push_back(*life);
       localTo.push_back(&*life);
     }
   }
-  prepared.scratch.resize(prepared.works.size());
-  for (size_t i = 0; i < prepared.works.size(); ++i) {
-    prepared.scratch[i] = {prepared.works[i]->scratchBytes(),
-                           static_cast<int64_t>(i), static_cast<int64_t>(i)};
-    local.push_back(prepared.scratch[i]);
-    localTo.push_back(&prepared.scratch[i]);
+  scratch.resize(works.size());
+  for (size_t i = 0; i < works.size(); ++i) {
+    scratch[i] = {works[i]->scratchBytes(), static_cast<int64_t>(i),
+                  static_cast<int64_t>(i)};
+    local.push_back(scratch[i]);
+    localTo.push_back(&scratch[i]);
   }
-  prepared.memory.symmetric = assignOffsets(symmetric, alignment);
-  prepared.memory.local = assignOffsets(local, alignment);
+  memory.symmetric = assignOffsets(symmetric, alignment);
+  memory.local = assignOffsets(local, alignment);
   for (size_t i = 0; i < symmetric.size(); ++i)
     symmetricTo[i]->offset = symmetric[i].offset;
   for (size_t i = 0; i < local.size(); ++i)
     localTo[i]->offset = local[i].offset;
-  return prepared;
+  return Ok{};
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,14 +387,11 @@ const char *Binding::choiceOf(std::string_view kind) const {
   return found->second.c_str();
 }
 
-Outcome<Ok> Binding::prepare(std::span<const int64_t> symbols,
+Outcome<Ok> Binding::prepare(Prepared &prepared,
                              std::span<void *const> pointers) {
   Context &context = loaded->context();
   const fb::PlanT &plan = loaded->reader().plan();
-  Outcome<Prepared> created = Prepared::create(*loaded, symbols);
-  if (!created)
-    return created.error();
-  Prepared &prepared = *created;
+  TSR_TRY(prepared.layOut(*loaded));
   needs = prepared.memory;
   variants = std::move(prepared.variants);
   for (size_t i = 0; i < variants.size(); ++i) {
@@ -484,20 +553,12 @@ Outcome<std::unique_ptr<Binding>>
 Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                 std::span<void *const> pointers) {
   TSR_TRY(module.context().alive());
+  Outcome<Prepared> prepared =
+      Prepared::create(module, symbols, /*together=*/true);
+  if (!prepared)
+    return prepared.error();
   std::unique_ptr<Binding> binding(new Binding(module));
-  Outcome<Ok> ready = binding->prepare(symbols, pointers);
-  uint64_t key = hashBytes(
-      {reinterpret_cast<const char *>(symbols.data()), symbols.size_bytes()},
-      module.reader().hash());
-  const std::vector<int> &variants = binding->variants;
-  key = hashBytes({reinterpret_cast<const char *>(variants.data()),
-                   variants.size() * sizeof(int)},
-                  key);
-  TSR_TRY(module.context().agree(
-      ready, key,
-      variants.empty()
-          ? "the module or the sizes they bind"
-          : "the module, the sizes or the variants of ops they bind"));
+  TSR_TRY(module.context().agree(binding->prepare(*prepared, pointers), 0, ""));
   module.context().keep(binding->blocks);
   TSR_TRY(module.context().backend().agree());
   for (size_t i = 0; i < binding->works.size(); ++i)

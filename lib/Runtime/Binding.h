@@ -15,8 +15,6 @@
 #include "Runtime/Context.h"
 #include "Runtime/Variants.h"
 
-#include <map>
-
 namespace tessera {
 
 /// A module that all ranks of a context have loaded.
@@ -50,17 +48,24 @@ private:
 /// What a plan comes to for one rank and fixed sizes, before any memory.
 struct Prepared {
   Tensors tensors;
-  std::vector<int> variants;                ///< the chosen ones, by alternative
-  std::vector<std::unique_ptr<Work>> works; ///< steps, then copies to ports
-  std::vector<const fb::StepT *> steps;     ///< those that run, by work
-  std::vector<bool> used; ///< by root tensor: whether a work touches it
-  std::vector<std::optional<layout::Lifetime>> lifetimes; ///< by root tensor
-  std::vector<layout::Lifetime> scratch;                  ///< by work
-  std::vector<int64_t> portBytes;
+  std::vector<int> variants; ///< the chosen ones, by alternative
+  std::vector<std::unique_ptr<Work>> works{}; ///< steps, then copies to ports
+  std::vector<const fb::StepT *> steps{};     ///< those that run, by work
+  std::vector<int64_t> numbers{};             ///< in the plan, of these
+  std::vector<bool> used{}; ///< by root tensor: whether a work touches it
+  std::vector<std::optional<layout::Lifetime>> lifetimes{}; ///< by root tensor
+  std::vector<layout::Lifetime> scratch{};                  ///< by work
+  std::vector<int64_t> portBytes{};
   tessera_memory memory{};
 
+  /// Tensors and the works of the steps that run: the first variants that can
+  /// take these sizes. `together`: on all ranks; collective, and a failure on
+  /// one is one on all.
   static Outcome<Prepared> create(const LoadedModule &module,
-                                  std::span<const int64_t> symbols);
+                                  std::span<const int64_t> symbols,
+                                  bool together);
+  /// The rest.
+  Outcome<Ok> layOut(const LoadedModule &module);
 };
 
 class Binding final : public StepNames {
@@ -117,8 +122,7 @@ public:
 
 private:
   explicit Binding(LoadedModule &module) : loaded(&module) {}
-  Outcome<Ok> prepare(std::span<const int64_t> symbols,
-                      std::span<void *const> pointers);
+  Outcome<Ok> prepare(Prepared &prepared, std::span<void *const> pointers);
   Outcome<Ok> fillConstants(Prepared &prepared);
   void countCommunicators();
   Outcome<Ok> watched(Ran (*doIt)(Binding &, Context &));

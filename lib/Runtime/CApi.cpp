@@ -437,10 +437,12 @@ tessera_status *tessera_module_memory(const tessera_module *module,
   return guard([&]() -> tessera_status * {
     if (!module || (!symbols && symbol_count))
       return invalid(kNullPointer);
-    Outcome<Prepared> prepared =
-        Prepared::create(*module->module, {symbols, symbol_count});
+    Outcome<Prepared> prepared = Prepared::create(
+        *module->module, {symbols, symbol_count}, /*together=*/false);
     if (!prepared)
       return fail(prepared.error());
+    if (Outcome<Ok> known = prepared->layOut(*module->module); !known)
+      return fail(known.error());
     return writeStruct(prepared->memory, out);
   });
 }

@@ -11,7 +11,7 @@
 #include "Support/Variants.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -164,24 +164,17 @@ static std::optional<Entry> entryOf(const std::string &kind) {
   return std::nullopt;
 }
 
-/// Why a variant cannot run; empty: it can.
-static std::string whyNot(const fb::AlternativeT &alternative,
-                          const fb::VariantT &variant, const Backend &backend) {
-  if (!variant.reason.empty())
-    return variant.reason;
-  Status status = backend.runs(variant.name, alternative);
-  return status ? "" : status.message();
-}
+/// Why a variant, by its number, cannot run; empty: it can.
+using WhyNot = std::function<std::string(int)>;
 
 /// The first of `names`, or of all, that can run.
 static std::optional<int> choose(const fb::AlternativeT &alternative,
                                  const std::optional<Names> &names,
-                                 const Backend &backend) {
+                                 const WhyNot &whyNot) {
   const auto &variants = alternative.variants;
   auto find = [&](const std::string *name) -> std::optional<int> {
     for (size_t i = 0; i < variants.size(); ++i)
-      if ((!name || variants[i]->name == *name) &&
-          whyNot(alternative, *variants[i], backend).empty())
+      if ((!name || variants[i]->name == *name) && whyNot(i).empty())
         return i;
     return std::nullopt;
   };
@@ -195,22 +188,22 @@ static std::optional<int> choose(const fb::AlternativeT &alternative,
 
 static Failure noVariant(const fb::AlternativeT &alternative,
                          const std::optional<Names> &names,
-                         const Backend &backend) {
+                         const WhyNot &whyNot) {
   std::string reasons, others;
   auto add = [](std::string &text, const char *between, std::string more) {
     text += (text.empty() ? "" : between) + std::move(more);
   };
+  const auto &variants = alternative.variants;
   if (names)
     for (const std::string &name : *names)
-      if (std::ranges::count(alternative.variants, name, &fb::VariantT::name) ==
-          0)
+      if (std::ranges::count(variants, name, &fb::VariantT::name) == 0)
         add(reasons, "; ", name + ": it is not in the module");
-  for (const auto &variant : alternative.variants) {
-    const std::string why = whyNot(alternative, *variant, backend);
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const std::string why = whyNot(i), &name = variants[i]->name;
     if (why.empty())
-      add(others, ", ", variant->name);
-    else if (!names || std::ranges::count(*names, variant->name))
-      add(reasons, "; ", variant->name + ": " + why);
+      add(others, ", ", name);
+    else if (!names || std::ranges::count(*names, name))
+      add(reasons, "; ", name + ": " + why);
   }
   return {TESSERA_INVALID_ARGUMENT,
           "no variant of " + alternative.kind + " that is allowed is there: " +
@@ -237,9 +230,19 @@ static Outcome<const Problem *> follow(const fb::AlternativeT &alternative,
 }
 
 Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan,
-                                                  const Backend &backend) {
+                                                  const Backend &backend,
+                                                  const Refusals &refused) {
   std::vector<int> chosen;
   for (const auto &alternative : plan.alternatives) {
+    const WhyNot whyNot = [&](int variant) -> std::string {
+      const fb::VariantT &of = *alternative->variants[variant];
+      if (!of.reason.empty())
+        return of.reason;
+      if (Status status = backend.runs(of.name, *alternative); !status)
+        return status.message();
+      auto found = refused.find({static_cast<int>(chosen.size()), variant});
+      return found == refused.end() ? "" : found->second;
+    };
     std::optional<Names> names;
     std::string from;
     if (const std::optional<Entry> entry = entryOf(alternative->kind)) {
@@ -252,9 +255,9 @@ Outcome<std::vector<int>> tessera::chooseVariants(const fb::PlanT &plan,
         from = ", and " + (*problem)->op + " chose " + quoteNames(*names);
       }
     }
-    std::optional<int> variant = choose(*alternative, names, backend);
+    std::optional<int> variant = choose(*alternative, names, whyNot);
     if (!variant) {
-      Failure failure = noVariant(*alternative, names, backend);
+      Failure failure = noVariant(*alternative, names, whyNot);
       failure.message += from;
       return failure;
     }

@@ -20,6 +20,8 @@
 #include "Exec/Failure.h"
 #include "Module/Module.h"
 
+#include <map>
+
 namespace tessera {
 
 /// Until the matching pop, this thread allows `names`, separated by commas, the
@@ -36,11 +38,15 @@ Status setDefaultVariants(std::string_view kind, std::string_view names);
 /// They allow all again.
 Status clearDefaultVariants(std::string_view kind);
 
+/// Why variants cannot take the sizes, by alternative and variant.
+using Refusals = std::map<std::pair<int, int>, std::string>;
+
 /// The variant of each alternative that this thread would run: the first that
-/// it allows, that is in the module and that the backend can run. Without a
-/// word, all are allowed, in the module's order.
+/// it allows, that is in the module, that the backend can run and that is not
+/// refused. Without a word, all are allowed, in the module's order.
 Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan,
-                                         const Backend &backend);
+                                         const Backend &backend,
+                                         const Refusals &refused);
 
 /// Names of what the module has of an alternative: "flash, math".
 std::string variantNames(const fb::AlternativeT &alternative);

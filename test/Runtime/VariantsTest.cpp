@@ -485,6 +485,67 @@ TEST(Variants, AForcedVariantThatIsMissingIsAnErrorWithItsReason) {
       });
 }
 
+/// y = 2 * x + 1 by `flash`, through a copy that has room for 8 rows over two
+/// ranks, no more and no less; 2 * x + 5 by `math`.
+std::string moduleOfSizes() {
+  PlanBuilder b("<tp = 2>");
+  const Size rows = Size::symbol(b.symbol("n", 8));
+  const std::string view = "[did(tp) * _, _]";
+  int x = b.input("x", {rows, 4}, view);
+  int eight = b.tensor("eight", {8, 4}, view);
+  int y = b.output("y", {rows, 4}, view);
+  int of = b.alternative("attention", {{"flash", ""}, {"math", ""}});
+  b.copy(x, eight);
+  b.inVariant(of, 0);
+  b.launch("twice_plus", {eight, y}, {valueScalar(1)});
+  b.inVariant(of, 0);
+  b.launch("twice_plus", {x, y}, {valueScalar(5)});
+  b.inVariant(of, 1);
+  return b.module(kernels());
+}
+
+TEST(Variants, WhatCannotTakeTheSizesOnAnyRankDoesNotRun) {
+  const std::string module = moduleOfSizes();
+  for (const char *names : {"", "flash,math", "math"})
+    for (int64_t rows : {8, 7, 6}) { // rank 0 has 4, 4 and 3 of them
+      const bool isFlash = rows == 8 && std::string(names) != "math";
+      RunOptions options;
+      options.symbols = {rows};
+      options.begin = [&](int) {
+        if (*names)
+          EXPECT_OK(tessera_variants_push("attention", names));
+      };
+      options.inspect = [&](tessera_binding *binding, int) {
+        EXPECT_STREQ(alternativeOf(binding, 0).chosen,
+                     isFlash ? "flash" : "math");
+      };
+      runModule(
+          module, 2, Choice::input,
+          [&](const std::string &, const layout::Shape &i, int) {
+            return 2 * small(i) + (isFlash ? 1 : 5);
+          },
+          options);
+    }
+  withModule(module, 2, [](tessera_module *module, int rank) {
+    AttentionBackends scope({"flash"});
+    double x[64], y[64];
+    auto error = [](const char *why) {
+      return "no variant of attention that is allowed is there: flash: " +
+             std::string(why) + "; there is math";
+    };
+    const char *here =
+        "source and target of a copy have different local shapes";
+    EXPECT_EQ(bindError(module, {7}, {x, y}),
+              error(rank == 0 ? "it cannot run on rank 1" : here));
+    EXPECT_EQ(bindError(module, {6}, {x, y}), error(here));
+    // Each rank's own memory.
+    auto memory = sized<tessera_memory>();
+    const int64_t rows = 7;
+    EXPECT_EQ(take(tessera_module_memory(module, &rows, 1, &memory)),
+              rank == 0 ? "" : error(here));
+  });
+}
+
 TEST(Variants, RanksThatDifferAreAnErrorOnAll) {
   withModule(Choice().module(), 2, [](tessera_module *module, int rank) {
     AttentionBackends scope({rank == 0 ? "flash" : "math"});

@@ -478,6 +478,47 @@ TEST_F(CuDNN, WhatDoesNotFit) {
             "attention by cuDNN needs memory that is aligned to 16 bytes");
 }
 
+TEST_F(CuDNN, AnotherVariantRunsWhatDoesNotFit) {
+  PlanBuilder b("<tp = 1>");
+  const Size keys = Size::symbol(b.symbol("t", 64));
+  const std::string view = "[_, _, _, _]";
+  int q = b.input("q", {1, 2, 5, 8}, view, Element::BF16);
+  int k = b.input("k", {1, 2, keys, 8}, view, Element::BF16);
+  int o = b.output("o", {1, 2, 5, 8}, view, Element::BF16);
+  int of = b.alternative("attention", {{"cudnn", ""}, {"math", ""}});
+  b.attend(q, k, k, o, -1, 0.5, true);
+  b.inVariant(of, 0);
+  b.copy(q, o);
+  b.inVariant(of, 1);
+  withModule(b.module(), 1, [](tessera_module *module, int) {
+    alignas(16) static std::byte memory[3][1 << 14];
+    const std::vector<void *> pointers = {memory[0], memory[1], memory[2]};
+    auto chosen = [&](int64_t keys, const char *names) {
+      EXPECT_OK(tessera_variants_push("attention", names));
+      tessera_binding *binding;
+      EXPECT_OK(tessera_binding_create(module, &keys, 1, pointers.data(), 3,
+                                       &binding));
+      EXPECT_OK(tessera_variants_pop());
+      const std::string name = alternativeOf(binding, 0).chosen;
+      EXPECT_OK(tessera_binding_run(binding));
+      tessera_binding_destroy(binding);
+      return name;
+    };
+    EXPECT_EQ(chosen(5, "cudnn"), "cudnn");
+    EXPECT_EQ(chosen(5, "cudnn,math"), "cudnn");
+    EXPECT_EQ(chosen(4, "cudnn,math"), "math");
+    fake().propose({}, {});
+    EXPECT_EQ(chosen(6, "cudnn,math"), "math");
+    EXPECT_EQ(chosen(5, "cudnn,math"), "cudnn"); // its plan is there
+    EXPECT_OK(tessera_variants_push("attention", "cudnn"));
+    EXPECT_EQ(bindError(module, {4}, pointers),
+              "no variant of attention that is allowed is there: cudnn: causal "
+              "attention of 5 queries on 4 keys; cuDNN needs as many keys as "
+              "queries, or more; there is math");
+    EXPECT_OK(tessera_variants_pop());
+  });
+}
+
 TEST_F(CuDNN, GradientsThatDoNotFit) {
   Gradients g;
   g.queries = 9;
