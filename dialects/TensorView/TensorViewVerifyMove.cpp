@@ -45,6 +45,16 @@ LogicalResult ReshapeOp::verify() {
   // leave a whole number follows from the operand's extents (inferExtents).
   if (dynamicIn && dynamicOut == 1 && out)
     return success();
+  // A local type says its extents.
+  auto elements = [](Value value) {
+    layout::Extent product(1);
+    for (const layout::Extent &extent : getLocal(value).getExtents())
+      product = product * extent;
+    return product;
+  };
+  if (isa_and_present<LocalAttr>(getResult().getType().getEncoding()) &&
+      elements(getInput()) == elements(getResult()))
+    return success();
   return emitOpError()
          << "cannot tell the result's dynamic extents: it must have as many as "
             "the operand and static extents of the same product, or one";

@@ -196,12 +196,8 @@ public:
 private:
   /// Which of the arguments a value of the region depends on.
   unsigned dependences(Value value);
-  FailureOr<Value> zeros(const LocalShape &shape, int64_t dim, Value sums,
-                         ArrayRef<int64_t> reduced);
-  Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims,
-                Value like);
-  FailureOr<Value> scatter(Value updates, ArrayRef<int64_t> dims);
-  FailureOr<Value> place(Value sums, size_t dim);
+  Value indices(ArrayRef<int64_t> dims, ArrayRef<int64_t> targetDims);
+  Value place(Value sums, size_t dim);
 
   Build &build;
   tv::AttentionGradOp op;
@@ -229,70 +225,38 @@ unsigned CapturedGrad::dependences(Value value) {
   return known[value] = all;
 }
 
-/// Something with the extents of `sums` but for those of dimensions `reduced`:
-/// summed, for what is a part of a sum can be nothing else.
-static Value withoutDims(Build &build, Value sums, ArrayRef<int64_t> reduced) {
-  const LocalShape shape(sums);
-  SmallVector<int64_t> kept;
-  for (int64_t dim = 0, e = shape.dims.size(); dim < e; ++dim)
-    if (!llvm::is_contained(reduced, dim))
-      kept.push_back(dim);
-  return tv::ReduceOp::create(build.b, build.loc,
-                              shape.take(kept)
-                                  .summed(sums, shape.take(reduced).dims)
-                                  .type(getElement(sums)),
-                              tv::Combiner::Sum, sums,
-                              build.b.getDenseI64ArrayAttr(reduced));
-}
-
-/// Zeros of a `shape` that has dimension `dim` in the place of dimensions
-/// `reduced` of `sums`.
-FailureOr<Value> CapturedGrad::zeros(const LocalShape &shape, int64_t dim,
-                                     Value sums, ArrayRef<int64_t> reduced) {
-  Type element = getElement(sums);
-  Value captured = op.getCaptured()[accumulate.getNumber()], like;
-  auto isDynamic = [](const layout::Extent &extent) {
-    return !extent.getStatic();
-  };
-  if (llvm::any_of(shape.extents, isDynamic)) {
-    if (LocalShape(captured).dims == shape.dims) {
-      like = captured;
-    } else if (isDynamic(shape.extents[dim])) {
-      return accumulate.emitOpError()
-             << "needs a tensor of static extents, or one whose dimensions are "
-                "those of the scores";
-    } else {
-      SmallVector<int64_t> others;
-      for (int64_t d = 0, e = shape.dims.size(); d < e; ++d)
-        if (d != dim)
-          others.push_back(d);
-      Value rest = withoutDims(build, sums, reduced);
-      like = build.broadcast(rest, others, shape.summed(rest), Value());
-    }
-  }
+/// Zeros to add into: as much a part of a sum as what is added. (A local type
+/// says its extents.)
+static Value zeros(Build &build, const LocalShape &shape, Type element) {
   auto scalar = RankedTensorType::get({}, element);
-  return Value(tv::ConstantOp::create(
+  return tv::ConstantOp::create(
       build.b, build.loc, shape.type(element),
       DenseElementsAttr::get(scalar, Attribute(build.b.getZeroAttr(element))),
-      like));
+      Value());
 }
 
 /// The row-major index into dimensions `targetDims` of the tensor, for each
-/// index in dimensions `dims` of the scores, which are the last of `like`; -1
-/// outside.
+/// index in dimensions `dims` of the scores; outside, one that is no index.
 Value CapturedGrad::indices(ArrayRef<int64_t> dims,
-                            ArrayRef<int64_t> targetDims, Value like) {
+                            ArrayRef<int64_t> targetDims) {
   OpBuilder &outer = build.b;
   LocalShape shape = scores.take(dims);
-  bool isStatic = llvm::all_of(shape.extents, [](const layout::Extent &extent) {
-    return extent.getStatic().has_value();
-  });
-  int64_t more = LocalShape(like).dims.size() - dims.size();
-  if (!isStatic && more)
-    like = withoutDims(build, like, llvm::to_vector(llvm::seq<int64_t>(more)));
   SmallVector<Value> inputs;
   for (size_t d = 0; d < dims.size(); ++d)
-    inputs.push_back(build.iota(d, shape, isStatic ? Value() : like));
+    inputs.push_back(build.iota(d, shape, Value()));
+  // Extents that the index is held against.
+  llvm::DenseMap<int64_t, size_t> sizeOf;
+  LocalShape scalar;
+  scalar.mesh = scores.mesh;
+  for (int64_t dim : targetDims)
+    if (targetDims.size() > 1 && !target.extents[dim].getStatic()) {
+      Value size =
+          tv::SizeOp::create(outer, build.loc, scalar.type(outer.getI64Type()),
+                             op.getCaptured()[accumulate.getNumber()],
+                             outer.getI64IntegerAttr(dim));
+      sizeOf[dim] = inputs.size();
+      inputs.push_back(build.broadcast(size, {}, shape, Value()));
+    }
   if (inputs.empty()) {
     auto scalar = RankedTensorType::get({}, outer.getI64Type());
     inputs.push_back(tv::ConstantOp::create(
@@ -344,12 +308,20 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
         auto number = [&](int64_t value) -> Value {
           return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
         };
-        Value linear = number(0), inside;
-        for (int64_t dim : targetDims) {
-          Value index = arith::IndexCastOp::create(
+        auto indexOf = [&](int64_t dim) -> Value {
+          return arith::IndexCastOp::create(
               b, loc, b.getI64Type(),
               mapping.lookup(accumulate.getIndices()[dim]));
-          Value extent = number(*target.extents[dim].getStatic());
+        };
+        if (targetDims.size() == 1)
+          return indexOf(targetDims[0]);
+        Value linear = number(0), inside;
+        for (int64_t dim : targetDims) {
+          Value index = indexOf(dim);
+          auto size = sizeOf.find(dim);
+          Value extent = size != sizeOf.end()
+                             ? args[size->second]
+                             : number(*target.extents[dim].getStatic());
           // Unsigned, so that what is negative is outside too.
           Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                              index, extent);
@@ -364,26 +336,15 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
 }
 
 /// `sums`, whose dimension `dim` lies as here, where the tensor's does.
-FailureOr<Value> CapturedGrad::place(Value sums, size_t dim) {
+Value CapturedGrad::place(Value sums, size_t dim) {
   LocalShape from(sums), to(sums), ids = from.take({int64_t(dim)});
   to.dims[dim] = target.dims[dim];
-  FailureOr<Value> init = zeros(to, dim, sums, int64_t(dim));
-  if (failed(init))
-    return failure();
   to = to.summed(sums, from.dims[dim]);
-  init->setType(to.type(getElement(sums)));
-  Value like;
-  if (!ids.extents[0].getStatic()) {
-    SmallVector<int64_t> others;
-    for (int64_t d = 0, e = from.dims.size(); d < e; ++d)
-      if (d != int64_t(dim))
-        others.push_back(d);
-    like = withoutDims(build, sums, others);
-  }
   // What this device does not hold of the result is dropped.
-  return Value(tv::ScatterOp::create(
-      build.b, build.loc, to.type(getElement(sums)), tv::Update::Sum, *init,
-      build.iota(0, ids, like), sums, dim));
+  Type element = getElement(sums);
+  return tv::ScatterOp::create(build.b, build.loc, to.type(element),
+                               tv::Update::Sum, zeros(build, to, element),
+                               build.iota(0, ids, Value()), sums, dim);
 }
 
 FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
@@ -454,26 +415,22 @@ FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
 
   if (!otherDims.empty()) {
     LocalShape before = scores.take(direct), after = before;
-    int64_t count = 1;
+    layout::Extent count(1);
     for (int64_t dim : otherDims) {
-      if (!target.extents[dim].getStatic())
-        return accumulate.emitOpError()
-               << "needs a tensor of static extents, or one whose dimensions "
-                  "are those of the scores";
-      count *= *target.extents[dim].getStatic();
       after.add(target.extents[dim]);
+      count = count * target.extents[dim];
     }
-    before.add(layout::Extent(count));
-    FailureOr<Value> init =
-        zeros(before, direct.size(), sums,
-              llvm::to_vector(llvm::seq<int64_t>(direct.size(), perm.size())));
-    if (failed(init))
-      return failure();
+    // A single one goes where it lies; what this device does not hold of it is
+    // dropped.
+    if (otherDims.size() == 1)
+      before.add(target, otherDims[0]);
+    else
+      before.add(count);
     before = before.summed(sums, scores.take(others).dims);
-    init->setType(before.type(wide));
-    sums = tv::ScatterOp::create(
-        b, build.loc, before.type(wide), tv::Update::Sum, *init,
-        indices(others, otherDims, sums), sums, direct.size());
+    sums =
+        tv::ScatterOp::create(b, build.loc, before.type(wide), tv::Update::Sum,
+                              zeros(build, before, wide),
+                              indices(others, otherDims), sums, direct.size());
     if (otherDims.size() != 1)
       sums = tv::ReshapeOp::create(b, build.loc, after.summed(sums).type(wide),
                                    sums);
@@ -487,10 +444,7 @@ FailureOr<Value> CapturedGrad::sum(Value addends, ArrayRef<int64_t> has) {
   for (size_t dim = 0; dim < at.size(); ++dim) {
     if (LocalShape(sums).dims[dim] == target.dims[dim])
       continue;
-    FailureOr<Value> placed = place(sums, dim);
-    if (failed(placed))
-      return failure();
-    sums = *placed;
+    sums = place(sums, dim);
   }
   return sums;
 }
@@ -556,13 +510,8 @@ FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
                                 })
                     : *sum;
     }
-    if (!total) {
-      auto scalar = RankedTensorType::get({}, wide);
-      total = tv::ConstantOp::create(
-          b, build.loc, LocalShape(result).type(wide),
-          DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
-          op.getCaptured()[number]);
-    }
+    if (!total)
+      total = zeros(build, LocalShape(result), wide);
     results.push_back(castTo(build, total, result.getType()));
   }
   return results;
@@ -573,6 +522,7 @@ FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
 static tv::AttentionGradOp withSums(tv::AttentionGradOp op, OpBuilder &b,
                                     const LocalShape &scores, size_t first,
                                     size_t count) {
+  Build build{b, op.getLoc()};
   Type wide = getElement(op.getLse());
   SmallVector<Value> places;
   SmallVector<Type> types(op->getResultTypes());
@@ -583,11 +533,7 @@ static tv::AttentionGradOp withSums(tv::AttentionGradOp op, OpBuilder &b,
     if (!isOwn(number))
       continue;
     LocalShape shape = scores.take(getSumDims(getSumBy(accumulate)));
-    auto scalar = RankedTensorType::get({}, wide);
-    places.push_back(tv::ConstantOp::create(
-        b, op.getLoc(), shape.type(wide),
-        DenseElementsAttr::get(scalar, Attribute(b.getZeroAttr(wide))),
-        Value()));
+    places.push_back(zeros(build, shape, wide));
     types.push_back(shape.summed(op.getGrad()).type(wide));
   }
   auto flash = tv::AttentionGradOp::create(

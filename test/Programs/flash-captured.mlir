@@ -89,3 +89,47 @@ func.func @main(%do: !q, %q: !q, %k: !k, %v: !k, %table: !table_of_lse, %bias: !
     }
   return %dq, %dk, %dv, %dtable, %dbias : !a, !k, !k, !table_of_lse, !bias_of_lse
 }
+
+// -----
+
+// How far positions may be apart is not known.
+// CHECK: plan.attention_grad {{.*}} ["distance", "query"]
+// RAN tp=1: nothing
+// RAN tp=2: all-reduce of 2 1088 bytes 0 copies
+// RAN tp=3: all-reduce of 2 1452 bytes 0 copies
+// RAN tp=4: all-reduce of 2 1632 bytes 0 copies
+#m = #tv.mesh<tp = 2>
+!q = tensor<1x2x130x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!a = tensor<1x2x130x64xbf16>
+!lse = tensor<1x2x130xf32>
+!row_of_lse = tensor<2x130xf32>
+!far_of_lse = tensor<2x?xf32>
+func.func @main(%do: !q, %q: !q, %k: !q, %v: !q, %factor: !row_of_lse, %far: !far_of_lse {tv.dims = ["m"]})
+    -> (!a, !a, !a, !row_of_lse, !far_of_lse)
+    attributes {tv.sizes = {m = 64}} {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!q, !q, !q) -> (!a, !lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %f = tv.load %factor[%h, %qi] : !row_of_lse -> f32
+      %d = arith.subi %qi, %ki : index
+      %most = arith.constant 63 : index
+      %at = arith.minsi %d, %most : index
+      %r = tv.load %far[%h, %at] : !far_of_lse -> f32
+      %x = arith.mulf %s, %f : f32
+      %y = arith.addf %x, %r : f32
+      tv.yield %y : f32
+    }
+  %dq, %dk, %dv, %dfactor, %dfar = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+      captured %factor, %far
+      : (!q, !q, !q, !q, !a, !lse, !row_of_lse, !far_of_lse) -> (!a, !a, !a, !row_of_lse, !far_of_lse)
+    score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
+      %f = tv.load %factor[%h, %qi] : !row_of_lse -> f32
+      %d = arith.subi %qi, %ki : index
+      %most = arith.constant 63 : index
+      %at = arith.minsi %d, %most : index
+      %r = tv.load %far[%h, %at] : !far_of_lse -> f32
+      %x = arith.mulf %s, %f : f32
+      %y = arith.addf %x, %r : f32
+      tv.yield %y : f32
+    }
+  return %dq, %dk, %dv, %dfactor, %dfar : !a, !a, !a, !row_of_lse, !far_of_lse
+}

@@ -25,6 +25,20 @@ func.func @reshape_to_nothing(%x: tensor<?x3xf32>) {
 
 // -----
 
+// Local types say their extents.
+#m = #tv.mesh<x = 2>
+#one = #tv.view<#m, [_]>
+#two = #tv.view<#m, [_, _]>
+!in = tensor<?xf32, #tv.local<#one, of [b * s]>>
+func.func @local_extents(%x: !in) attributes {tv.sizes = {b = 4, s = 8, t = 8}} {
+  %0 = tv.reshape %x : (!in) -> tensor<?x?xf32, #tv.local<#two, of [s, b]>>
+  // expected-error@+1 {{'tv.reshape' op cannot tell the result's dynamic extents}}
+  %1 = tv.reshape %x : (!in) -> tensor<?x?xf32, #tv.local<#two, of [t, b]>>
+  return
+}
+
+// -----
+
 func.func @transpose_twice(%x: tensor<4x3xf32>) {
   // expected-error@+1 {{'tv.transpose' op 'perm' must name each dimension once}}
   %r = tv.transpose %x perm [0, 0] : (tensor<4x3xf32>) -> tensor<4x4xf32>
