@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backends/CUDA/Blas/Products.h"
+#include "Support/CuBLASLt.h"
 
 #include <algorithm>
 #include <climits>
@@ -185,34 +186,19 @@ Loop take(Loops &loops, size_t i) {
 
 } // namespace
 
-// As Compiler/Targets/CUDA/Epilogues.cpp has it of a plan.
 Status cuda::checkEpilogue(const fb::ContractT &contract) {
-  const bool hasBias = contract.bias >= 0;
-  const bool isGrad = contract.epilogue == fb::Epilogue::GeluTanhGrad;
-  const bool isPlain = contract.epilogue == fb::Epilogue::None;
-  if (contract.addend >= 0 &&
-      (hasBias || !isPlain || contract.summed != fb::Summed::None))
-    return Error{"cuBLASLt adds to a product that has neither bias, nor "
-                 "epilogue, nor sums"};
-  if (isGrad && (hasBias || contract.aux >= 0))
-    return Error{"cuBLASLt multiplies by the slope of a gelu without a bias "
-                 "before it, and does not store what it multiplies"};
-  if (contract.summed == fb::Summed::None)
-    return Ok{};
-  const bool ofC = contract.summed == fb::Summed::C;
-  if (hasBias || isGrad != ofC || (!isPlain && !isGrad))
-    return Error{"cuBLASLt sums what it multiplies by the slope of a gelu, and "
-                 "a or b without bias and epilogue"};
-  const bool hasBatch =
-      std::ranges::any_of(contract.c_labels, [&](int32_t label) {
-        return std::ranges::count(contract.a_labels, label) &&
-               std::ranges::count(contract.b_labels, label);
-      });
-  if (hasBatch || (!ofC && (contract.a_labels.size() != 2 ||
-                            contract.b_labels.size() != 2 ||
-                            contract.c_labels.size() != 2)))
-    return Error{"cuBLASLt sums rows or columns of one matrix"};
-  return Ok{};
+  const fb::Summed summed = contract.summed;
+  return checkCuBLASLt(
+      {.addend = contract.addend >= 0,
+       .bias = contract.bias >= 0,
+       .aux = contract.aux >= 0,
+       .gelu = contract.epilogue == fb::Epilogue::GeluTanh,
+       .slope = contract.epilogue == fb::Epilogue::GeluTanhGrad,
+       .sumsOfFactor = summed == fb::Summed::A || summed == fb::Summed::B,
+       .sumsOfResult = summed == fb::Summed::C,
+       .a = contract.a_labels,
+       .b = contract.b_labels,
+       .c = contract.c_labels});
 }
 
 Result<Products> Products::create(const Contraction::Operand &a,

@@ -15,6 +15,7 @@
 
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Kernels/LoopKernels.h"
+#include "Support/CuBLASLt.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -187,28 +188,17 @@ std::optional<plan::Fusion> GPUTarget::fuse(Operation *of,
   return getEpilogue(product, op);
 }
 
-// As Backends/CUDA/Blas/Products.cpp has it of a step of a module.
 Status GPUTarget::runs(plan::ContractOp op) const {
-  const bool isGrad = op.getEpilogue() == plan::Epilogue::GeluTanhGrad;
-  if (op.getAddend() && (op.getBias() || op.getEpilogue() || op.getSummed()))
-    return Error{"cuBLASLt adds to a product that has neither bias, nor "
-                 "epilogue, nor sums"};
-  if (isGrad && (op.getBias() || op.getAux()))
-    return Error{"cuBLASLt multiplies by the slope of a gelu without a bias "
-                 "before it, and does not store what it multiplies"};
-  if (!op.getSummed())
-    return Ok{};
-  const bool ofResult = op.getSummed() == plan::Summed::Result;
-  if (op.getBias() || isGrad != ofResult || (op.getEpilogue() && !isGrad))
-    return Error{"cuBLASLt sums what it multiplies by the slope of a gelu, and "
-                 "a or b without bias and epilogue"};
-  const bool hasBatch = llvm::any_of(op.getLabels(), [&](int32_t label) {
-    return llvm::is_contained(op.getALabels(), label) &&
-           llvm::is_contained(op.getBLabels(), label);
-  });
-  if (hasBatch ||
-      (!ofResult && (op.getALabels().size() != 2 ||
-                     op.getBLabels().size() != 2 || op.getLabels().size() != 2)))
-    return Error{"cuBLASLt sums rows or columns of one matrix"};
-  return Ok{};
+  const std::optional<plan::Summed> summed = op.getSummed();
+  return checkCuBLASLt(
+      {.addend = bool(op.getAddend()),
+       .bias = bool(op.getBias()),
+       .aux = bool(op.getAux()),
+       .gelu = op.getEpilogue() == plan::Epilogue::GeluTanh,
+       .slope = op.getEpilogue() == plan::Epilogue::GeluTanhGrad,
+       .sumsOfFactor = summed && summed != plan::Summed::Result,
+       .sumsOfResult = summed == plan::Summed::Result,
+       .a = op.getALabels(),
+       .b = op.getBLabels(),
+       .c = op.getLabels()});
 }
