@@ -44,7 +44,10 @@ verifyAttention(Operation *op, ArrayRef<std::pair<Value, StringRef>> tensors,
   int64_t heads = shapeOf(query)[1], groups = shapeOf(key)[1];
   if (isDynamic(heads) || isDynamic(groups))
     return op->emitOpError() << "the number of heads must be static";
-  if (groups == 0 || heads % groups)
+  if (heads == 0 || groups == 0)
+    return op->emitOpError() << "the query has " << heads << " heads, the key "
+                             << groups << "; each must have at least 1";
+  if (heads % groups)
     return op->emitOpError() << "the key's " << groups
                              << " heads must divide the query's " << heads;
   return success();

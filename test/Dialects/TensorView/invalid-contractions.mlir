@@ -86,6 +86,22 @@ func.func @heads(%q: tensor<1x4x2x8xf32>, %k: tensor<1x3x2x8xf32>) {
 
 // -----
 
+func.func @no_heads(%q: tensor<1x0x2x8xf32>) {
+  // expected-error@+1 {{'tv.attention' op the query has 0 heads, the key 0; each must have at least 1}}
+  %o, %l = tv.attention %q, %q, %q scale(1.0) : (tensor<1x0x2x8xf32>, tensor<1x0x2x8xf32>, tensor<1x0x2x8xf32>) -> (tensor<1x0x2x8xf32>, tensor<1x0x2xf32>)
+  return
+}
+
+// -----
+
+func.func @no_query_heads(%q: tensor<1x0x2x8xf32>, %k: tensor<1x4x2x8xf32>) {
+  // expected-error@+1 {{'tv.attention' op the query has 0 heads, the key 4; each must have at least 1}}
+  %o, %l = tv.attention %q, %k, %k scale(1.0) : (tensor<1x0x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> (tensor<1x0x2x8xf32>, tensor<1x0x2xf32>)
+  return
+}
+
+// -----
+
 func.func @lse_type(%q: tensor<1x4x2x8xbf16>) {
   // expected-error@+1 {{'tv.attention' op lse has element type 'bf16'; it must be 'f32'}}
   %o, %l = tv.attention %q, %q, %q scale(1.0) : (tensor<1x4x2x8xbf16>, tensor<1x4x2x8xbf16>, tensor<1x4x2x8xbf16>) -> (tensor<1x4x2x8xbf16>, tensor<1x4x2xbf16>)
