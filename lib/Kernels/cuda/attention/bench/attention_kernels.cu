@@ -40,9 +40,8 @@ struct Table {
 static void capture(Table &args, Sizes const &s, Tensors const &t) {
   args = {(float const *)t.table, 2 * s.queries, s.queries};
 }
-template <int D> struct RowBias : Triangle<D> {
-  static constexpr bool HasScore = true, HasScoreGrad = true;
-  static constexpr int Sums = 1;
+template <int D> struct OfTable : Triangle<D> { using Args = Table; };
+template <int D> struct RowBias : BiasOf<OfTable<D>, SumBy::Query> {
   using Args = Table;
   struct Row {
     float bias;
@@ -54,25 +53,12 @@ template <int D> struct RowBias : Triangle<D> {
   TSR_DEVICE float score(Args const &, float s, At const &at) {
     return s + at.row.bias;
   }
-  template <class At>
-  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
-                              float (&addends)[1]) {
-    return addends[0] = dy;
-  }
 };
-template <int D> struct Relative : Triangle<D> {
-  static constexpr bool HasScore = true, HasScoreGrad = true;
-  static constexpr int Sums = 1;
-  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Distance; }
+template <int D> struct Relative : BiasOf<OfTable<D>, SumBy::Distance> {
   using Args = Table;
   template <class At>
   TSR_DEVICE float score(Args const &a, float s, At const &at) {
     return s + a.data[at.head * a.heads_stride + at.query - at.key + a.shift];
-  }
-  template <class At>
-  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
-                              float (&addends)[1]) {
-    return addends[0] = dy;
   }
 };
 

@@ -14,8 +14,7 @@
 #ifndef TESSERA_KERNELS_BENCH_ATTENTION_LAUNCH_CUH
 #define TESSERA_KERNELS_BENCH_ATTENTION_LAUNCH_CUH
 
-#include "attention/test/attention_configs.cuh"
-#include "test/harness.cuh"
+#include "attention/test/attention_kernels.cuh"
 
 template <int D> struct Full : AttentionMods {
   static constexpr float Scale = D == 64    ? 0.125f
@@ -35,51 +34,24 @@ struct Tensors {
       *sums, *documents, *walks;
 };
 
+static Layout layout(int positions, int heads, int d) {
+  return {(int64)positions * heads * d, d, (int64)heads * d};
+}
 static TensorMap map(void *base, int d, Sizes const &s, bool of_keys,
                      unsigned box, unsigned heads_box = 1) {
-  const uint64_t n = of_keys ? s.keys : s.queries;
-  const uint64_t h = of_keys ? s.key_heads : s.heads;
-  if (s.sequences)
-    return ragged_map<bf16>((__nv_bfloat16 const *)base, d, n, h, h * d, d,
-                            box);
-  return tensor_map<bf16>(
-      (__nv_bfloat16 const *)base, {(uint64_t)d, n, h, (uint64_t)s.batch},
-      {h * d, (uint64_t)d, h * d * n}, {64, box, heads_box, 1});
+  const int n = of_keys ? s.keys : s.queries;
+  const int h = of_keys ? s.key_heads : s.heads;
+  return rows_map<bf16>((__nv_bfloat16 const *)base, layout(n, h, d), s.batch,
+                        h, n, d, box, s.sequences, heads_box);
 }
 static void capture(AttentionMods::Args &, Sizes const &, Tensors const &) {}
-static void fill(int64 *strides, int64 heads, int64 positions, int64 d) {
-  strides[0] = positions * heads * d, strides[1] = d, strides[2] = heads * d;
-}
-template <class P> static void fill(P &p, Sizes const &s, Tensors const &t) {
+/// dv: of a head of values.
+template <class P>
+static void fill(P &p, int dv, Sizes const &s, Tensors const &t) {
   capture(p.args, s, t);
-  p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
-  p.queries = s.queries, p.keys = s.keys;
-  p.causal_shift = s.keys - s.queries;
+  set_sizes(p, s.batch, s.heads, s.key_heads, s.queries, s.keys);
   p.o = t.o, p.lse = (float *)t.lse;
-  p.lse_strides[0] = (int64)s.heads * s.queries;
-  p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
-}
-
-template <class C, class P>
-__global__ __launch_bounds__(C::Threads, 1) void fwd_kernel(
-    const __grid_constant__ FwdMaps maps, const __grid_constant__ P p) {
-  attention_fwd<C>(maps, p);
-}
-template <class C, class P>
-__global__ __launch_bounds__(
-    C::SideThreads,
-    C::PrepareBlocks) void prepare_kernel(const __grid_constant__ P p) {
-  attention_bwd_prepare<C>(p);
-}
-template <class C, class P>
-__global__ __launch_bounds__(C::Threads, 1) void bwd_kernel(
-    const __grid_constant__ BwdMaps maps, const __grid_constant__ P p) {
-  attention_bwd<C>(maps, p);
-}
-template <class C, class P>
-__global__ __launch_bounds__(C::SideThreads) void finish_kernel(
-    const __grid_constant__ P p) {
-  attention_bwd_finish<C>(p);
+  set_strides(p.o_strides, layout(s.queries, s.heads, dv));
 }
 
 /// `cache`: the sizes of keys and values, where these are pages. Of tiles that
@@ -89,23 +61,20 @@ static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream,
                     Sizes const &cache) {
   using P = FwdParams<typename C::Mods::Args>;
   P p = {};
-  fill(p, s, t);
+  fill(p, C::DV, s, t);
   if (C::Split)
     p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
   else
     p.ticket = (int *)t.ticket;
-  fill(p.o_strides, s.heads, s.queries, C::DV);
   constexpr int box = kBoxRows<C::BN, C::Mods::PageRows>;
   const FwdMaps maps = {
       map(t.q, C::D, s, false, C::BM), map(t.k, C::D, cache, true, box),
       map(t.v, C::DV, cache, true, box), map(t.o, C::DV, s, false, 64)};
-  const int bytes = sizeof(typename C::Shared);
-  allow_shared(fwd_kernel<C, P>, bytes);
   const int tiles = (s.queries / C::BM + s.sequences + 1) * s.heads * s.batch;
-  const int blocks =
-      C::Split ? multiprocessors() : std::min(multiprocessors(), tiles);
-  fwd_kernel<C, P><<<blocks, C::Threads, bytes, stream>>>(maps, p);
-  CHECK(cudaGetLastError());
+  launch_fwd<C>(maps, p,
+                C::Split ? multiprocessors()
+                         : std::min(multiprocessors(), tiles),
+                stream);
 }
 template <class C>
 static void forward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
@@ -115,32 +84,22 @@ template <class C>
 static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   using P = BwdParams<typename C::Mods::Args, C::Sums>;
   P p = {};
-  fill(p, s, t);
+  fill(p, C::DV, s, t);
   const int64 size = 2 * s.queries; // by query or by distance
   p.sums[0] = {(float *)t.sums, {s.heads * size, size, 1}};
   p.dout = t.dout, p.dq = t.dq;
   p.workspace = t.workspace, p.ticket = (int *)t.ticket;
-  fill(p.o_strides, s.heads, s.queries, C::DV);
-  fill(p.dout_strides, s.heads, s.queries, C::DV);
-  fill(p.dq_strides, s.heads, s.queries, C::D);
+  set_strides(p.dout_strides, layout(s.queries, s.heads, C::DV));
+  set_strides(p.dq_strides, layout(s.queries, s.heads, C::D));
   const BwdMaps maps = {map(t.q, C::D, s, false, C::QueryBox),
                         map(t.k, C::D, s, true, C::KeyBox),
                         map(t.v, C::DV, s, true, C::KeyBox),
                         map(t.dout, C::DV, s, false, C::QueryBox),
                         map(t.dk, C::D, s, true, 64),
                         map(t.dv, C::DV, s, true, 64)};
-  const int bytes = sizeof(typename C::Shared);
-  allow_shared(bwd_kernel<C, P>, bytes);
-  const dim3 blocks(BwdSide<C>::blocks(s.queries, s.sequences), s.heads,
-                    s.batch);
-  const int tiles = (s.keys / C::BN + s.sequences + 1) * s.key_heads * s.batch;
-  prepare_kernel<C, P><<<blocks, C::SideThreads, 0, stream>>>(p);
-  const int clusters = std::min(multiprocessors() / C::Cluster, tiles);
-  launch_clusters(C::Cluster, true, bwd_kernel<C, P>, clusters * C::Cluster,
-                  C::Threads, bytes, stream, maps, p);
-  if constexpr (C::HasFinish)
-    launch_early(finish_kernel<C, P>, blocks, C::SideThreads, 0, stream, p);
-  CHECK(cudaGetLastError());
+  launch_prepare<C>(p, s.sequences, stream);
+  launch_bwd<C>(maps, p, multiprocessors(), s.sequences, stream);
+  launch_finish<C>(p, s.sequences, stream);
 }
 enum { Forward, Backward, Ordered };
 using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);

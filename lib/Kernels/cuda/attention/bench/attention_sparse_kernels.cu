@@ -72,27 +72,21 @@ struct DocumentBlocks : Blocks {
   }
 };
 
-using Walked = WalkedMask<128, 128, false>;
-__global__ __launch_bounds__(kWalkThreads) void walks_kernel(
-    const __grid_constant__ Walked mask) {
-  make_walks(mask, blockIdx.x);
-}
 /// How the ordered backward goes through `table`, into `walks`, of so many
 /// bytes.
 extern "C" long walks_bytes(Sizes s) { return 2 * 4 * walk_parts(s).words(); }
 extern "C" void walks(Sizes s, Tensors t, cudaStream_t stream) {
   const int64 columns = (s.keys + 127) / 128;
-  const Walked mask = {(signed char const *)t.table,
-                       {0, 0, columns, 1},
-                       (int *)t.walks,
-                       walk_parts(s).words(),
-                       1,
-                       1,
-                       s.queries,
-                       s.keys,
-                       1};
-  walks_kernel<<<mask.count(), kWalkThreads, 0, stream>>>(mask);
-  CHECK(cudaGetLastError());
+  const WalkedMask<128, 128, false> mask = {(signed char const *)t.table,
+                                            {0, 0, columns, 1},
+                                            (int *)t.walks,
+                                            walk_parts(s).words(),
+                                            1,
+                                            1,
+                                            s.queries,
+                                            s.keys,
+                                            1};
+  launch_walks(mask, stream);
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,22 +145,8 @@ struct LengthsArgs {
 static void capture(LengthsArgs &args, Sizes const &s, Tensors const &t) {
   args = {(int const *)t.table, (int const *)t.documents, s.keys, s.queries};
 }
-template <int D> struct Lengths : Full<D> {
-  using Args = LengthsArgs;
-  static constexpr bool HasMask = true;
-  struct Row {
-    int length;
-  };
-  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64) {
-    return {a.lengths[b]};
-  }
-  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
-    return at.key < at.row.length;
-  }
-  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64, int) {
-    return {0, a.lengths[b]};
-  }
-};
+template <int D> struct OfLengths : Full<D> { using Args = LengthsArgs; };
+template <int D> using Lengths = LengthsOf<OfLengths<D>>;
 template <int D, int R> struct Pages : Lengths<D> {
   static constexpr int PageRows = R;
   TSR_DEVICE int page(LengthsArgs const &a, int batch, int index) {
@@ -174,11 +154,6 @@ template <int D, int R> struct Pages : Lengths<D> {
   }
 };
 
-template <class C, class P>
-__global__ __launch_bounds__(C::Threads, 1) void few_kernel(
-    const __grid_constant__ FewMaps maps, const __grid_constant__ P p) {
-  attention_few<C>(maps, p);
-}
 /// Where keys and values lie: in `pages` pages, or not.
 template <class C> static Sizes cache_of(int pages, Sizes s) {
   if (C::Paged)
@@ -192,8 +167,7 @@ static void few(int pages, Sizes const &s, Tensors const &t,
   using C = Few<bf16, D, M, D, Rows, 132>;
   using P = FewParams<LengthsArgs>;
   P p = {};
-  fill(p, s, t);
-  fill(p.o_strides, s.heads, s.queries, D);
+  fill(p, D, s, t);
   p.pieces = (float *)t.workspace, p.arrived = (int *)t.ticket;
   const unsigned group = s.heads / s.key_heads;
   p.tile_queries = getGroupQueries(group, s.queries);
@@ -202,10 +176,7 @@ static void few(int pages, Sizes const &s, Tensors const &t,
   const FewMaps maps = {map(t.q, D, s, false, p.tile_queries, group),
                         map(t.k, D, cache, true, box),
                         map(t.v, D, cache, true, box)};
-  const int bytes = sizeof(typename C::Shared);
-  allow_shared(few_kernel<C, P>, bytes);
-  few_kernel<C, P><<<multiprocessors(), C::Threads, bytes, stream>>>(maps, p);
-  CHECK(cudaGetLastError());
+  launch_few<C>(maps, p, multiprocessors(), stream);
 }
 
 /// Of as many rows, queries and heads of a group, as there is a kernel for;
@@ -233,18 +204,8 @@ extern "C" int decode(int d, int page_rows, int pages, Sizes s, Tensors t,
     run(pages, s, t, stream);
   return run != nullptr;
 }
-/// The last `queries` positions of a sequence are queries, each of which sees
-/// those up to its own: by a length or, Causal, of all keys.
-template <int D, int R = 0> struct Prompt : Pages<D, R> {
-  TSR_DEVICE typename Lengths<D>::Row row(LengthsArgs const &a, int64 b, int64,
-                                          int64 q) {
-    return {int(a.lengths[b] - a.queries + q + 1)};
-  }
-  TSR_DEVICE KeyRange keys(LengthsArgs const &a, int64 b, int64, int64,
-                           int64 last, int) {
-    return {0, int(a.lengths[b] - a.queries + last + 1)};
-  }
-};
+/// By a length or, Causal, of all keys.
+template <int D, int R = 0> using Prompt = PromptOf<Pages<D, R>>;
 template <int D> struct CausalPrompt : Full<D> {
   using Args = LengthsArgs;
   static constexpr bool Causal = true;

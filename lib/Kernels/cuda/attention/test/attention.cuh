@@ -9,20 +9,13 @@
 #ifndef TESSERA_KERNELS_TEST_ATTENTION_CUH
 #define TESSERA_KERNELS_TEST_ATTENTION_CUH
 
-#include "attention_configs.cuh"
 #include "attention_dropped.cuh"
 #include "attention_ops.cuh"
 #include "attention_sequences.cuh"
-#include "test/harness.cuh"
 
 //===----------------------------------------------------------------------===//
 // Shapes
 //===----------------------------------------------------------------------===//
-
-/// Strides of batch, head and position; the head dimension is contiguous.
-struct Layout {
-  int64 batch, head, position;
-};
 
 enum class Order {
   Position, ///< [batch, position, head, d]
@@ -57,15 +50,8 @@ template <class M> std::string title(Shape const &s) {
 }
 
 //===----------------------------------------------------------------------===//
-// The forward kernels
+// Problems
 //===----------------------------------------------------------------------===//
-
-template <class M>
-__global__ __launch_bounds__(Fwd<T, D, M, DV>::Threads, 1) void kernel(
-    const __grid_constant__ FwdMaps maps,
-    const __grid_constant__ FwdParams<typename M::Args> p) {
-  attention_fwd<Fwd<T, D, M, DV>>(maps, p);
-}
 
 /// The tensors of a shape, and the launch of a kernel on them.
 template <class M> struct Problem {
@@ -155,15 +141,11 @@ template <class M> struct Problem {
             map(v, lv, s.keys, s.key_heads, C::BN, DV),
             map(o, lo, s.queries, s.heads, 64, DV)};
     p.o = o;
-    p.o_strides[0] = lo.batch, p.o_strides[1] = lo.head;
-    p.o_strides[2] = lo.position;
+    set_strides(p.o_strides, lo);
     p.lse = s.lse ? lse.data : nullptr;
-    p.lse_strides[0] = (int64)s.heads * s.queries;
-    p.lse_strides[1] = s.queries, p.lse_strides[2] = 1;
     p.ticket = s.ticket ? ticket.data : nullptr;
     p.pieces = pieces, p.arrived = arrived;
-    p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
-    p.queries = s.queries, p.keys = s.keys;
+    set_sizes(p, s.batch, s.heads, s.key_heads, s.queries, s.keys);
     p.causal_shift = s.keys - s.query_step * s.queries;
     if constexpr (std::is_base_of_v<Captured, M>)
       p.args = {
@@ -241,21 +223,13 @@ template <class M> struct Problem {
     return all;
   }
   TensorMap map(Stored const *base, Layout l, int positions, int heads,
-                unsigned box, uint64 depth = D) {
-    if (M::Packed)
-      return ragged_map<T>(base, depth, positions, heads, l.position, l.head,
-                           box);
-    return tensor_map<T>(
-        base, {depth, (uint64)positions, (uint64)heads, (uint64)s.batch},
-        {(uint64)l.position, (uint64)l.head, (uint64)l.batch}, {64, box, 1, 1});
+                unsigned box, int depth = D) {
+    return rows_map<T>(base, l, s.batch, heads, positions, depth, box,
+                       M::Packed);
   }
   void launch() {
-    const int bytes = sizeof(typename C::Shared);
-    allow_shared(kernel<M>, bytes);
     // As programs launch it: there may be more blocks than tiles.
-    const int blocks = std::min((size_t)multiprocessors(), rows);
-    if (blocks)
-      kernel<M><<<blocks, C::Threads, bytes>>>(maps, p);
+    launch_fwd<C>(maps, p, std::min((size_t)multiprocessors(), rows));
     fill(o.data, lo, s.heads, DV, 0);
     fill(lse.data, {0, s.queries, 1}, s.heads, 1, -INFINITY);
     CHECK(cudaGetLastError());

@@ -61,16 +61,11 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
             this->map(dv, lv, s.keys, s.key_heads, 64, DV)};
     p.o = this->o.data, p.dout = dout.data, p.dq = dq.data;
     p.lse = this->lse, p.dlse = has_dlse ? dlse.data : nullptr;
-    const int64 strides[] = {lo.batch, lo.head, lo.position};
-    const int64 dq_strides[] = {ldq.batch, ldq.head, ldq.position};
-    for (int i = 0; i < 3; i++) {
-      p.o_strides[i] = p.dout_strides[i] = strides[i];
-      p.dq_strides[i] = dq_strides[i];
-      p.lse_strides[i] = p.dlse_strides[i] = Base::p.lse_strides[i];
-    }
+    set_strides(p.o_strides, lo), set_strides(p.dout_strides, lo);
+    set_strides(p.dq_strides, ldq);
+    set_sizes(p, s.batch, s.heads, s.key_heads, s.queries, s.keys);
+    std::copy_n(p.lse_strides, 3, p.dlse_strides);
     p.workspace = workspace.data, p.ticket = this->ticket;
-    p.batch = s.batch, p.heads = s.heads, p.key_heads = s.key_heads;
-    p.queries = s.queries, p.keys = s.keys;
     p.causal_shift = Base::p.causal_shift, p.args = Base::p.args;
     if constexpr (M::Packed)
       p.args.packed = this->list(C::BN);
@@ -99,66 +94,20 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
             s.queries,   s.keys,
             s.heads / s.key_heads};
   }
-  void prepare();
-  void main(int blocks);
-  void finish();
+  void prepare() {
+    if constexpr (C::Walks)
+      launch_walks(walked());
+    launch_prepare<C>(p, this->sequences);
+  }
+  void main(int blocks) { launch_bwd<C>(maps, p, blocks, this->sequences); }
+  void finish() { launch_finish<C>(p, this->sequences); }
   void launch(int blocks = multiprocessors()) {
     prepare(), main(blocks), finish();
     this->fill(dq.data, ldq, s.heads, D, 0);
     this->fill(dk.data, lk, s.key_heads, D, 0);
     this->fill(dv, lv, s.key_heads, DV, 0);
   }
-  dim3 grid() const {
-    return dim3(BwdSide<C>::blocks(s.queries, this->sequences), s.heads,
-                s.batch);
-  }
 };
-
-template <class Mask>
-__global__ __launch_bounds__(kWalkThreads) void walks_kernel(
-    const __grid_constant__ Mask mask) {
-  make_walks(mask, blockIdx.x);
-}
-template <class C, class P>
-__global__ __launch_bounds__(
-    C::SideThreads,
-    C::PrepareBlocks) void prepare_kernel(const __grid_constant__ P p) {
-  attention_bwd_prepare<C>(p);
-}
-template <class C, class P>
-__global__ __launch_bounds__(C::Threads, 1) void main_kernel(
-    const __grid_constant__ BwdMaps maps, const __grid_constant__ P p) {
-  attention_bwd<C>(maps, p);
-}
-template <class C, class P>
-__global__ __launch_bounds__(C::SideThreads) void finish_kernel(
-    const __grid_constant__ P p) {
-  attention_bwd_finish<C>(p);
-}
-template <class M, bool Ordered> void Backward<M, Ordered>::prepare() {
-  if constexpr (C::Walks)
-    if (const int count = walked().count())
-      walks_kernel<<<count, kWalkThreads>>>(walked());
-  if (s.queries)
-    prepare_kernel<C, P><<<grid(), C::SideThreads>>>(p);
-}
-template <class M, bool Ordered> void Backward<M, Ordered>::main(int blocks) {
-  const int bytes = sizeof(typename C::Shared);
-  allow_shared(main_kernel<C, P>, bytes);
-  const int tiles =
-      ((s.keys + C::BN - 1) / C::BN + this->sequences) * s.key_heads * s.batch;
-  const int clusters = std::min(std::max(1, blocks / C::Cluster), tiles);
-  if (tiles)
-    launch_clusters(C::Cluster, s.queries > 0, main_kernel<C, P>,
-                    clusters * C::Cluster, C::Threads, bytes, nullptr, maps, p);
-}
-template <class M, bool Ordered> void Backward<M, Ordered>::finish() {
-  if (C::HasFinish && s.queries)
-    s.keys ? launch_early(finish_kernel<C, P>, grid(), C::SideThreads, 0,
-                          nullptr, p)
-           : finish_kernel<C, P><<<grid(), C::SideThreads>>>(p);
-  CHECK(cudaGetLastError());
-}
 
 Report report;
 

@@ -33,12 +33,6 @@ template <class M> std::vector<int> mixedLengths(Shape const &s) {
 
 #ifndef TEST_WHOLE
 template <class M> using FewOf = Few<T, D, M, DV, TEST_ROWS, 132>;
-template <class M>
-__global__ __launch_bounds__(FewOf<M>::Threads, 1) void few_kernel(
-    const __grid_constant__ FewMaps maps,
-    const __grid_constant__ FewParams<typename M::Args> p) {
-  attention_few<FewOf<M>>(maps, p);
-}
 
 /// The same tensors.
 template <class M> struct FewProblem : Problem<M> {
@@ -54,20 +48,14 @@ template <class M> struct FewProblem : Problem<M> {
     auto const &s = this->s;
     const unsigned group = s.heads / s.key_heads;
     few.tile_queries = std::min<int>(TEST_ROWS / group, s.queries);
-    few_maps = {
-        tensor_map<T>(this->q,
-                      {D, (uint64)s.queries, (uint64)s.heads, (uint64)s.batch},
-                      {(uint64)this->lq.position, (uint64)this->lq.head,
-                       (uint64)this->lq.batch},
-                      {64, (unsigned)few.tile_queries, group, 1}),
-        this->map(this->k, this->lk, s.keys, s.key_heads, C::BN),
-        this->map(this->v, this->lv, s.keys, s.key_heads, C::BN, DV)};
+    few_maps = {rows_map<T>(this->q, this->lq, s.batch, s.heads, s.queries, D,
+                            few.tile_queries, false, group),
+                this->map(this->k, this->lk, s.keys, s.key_heads, C::BN),
+                this->map(this->v, this->lv, s.keys, s.key_heads, C::BN, DV)};
     auto const &p = this->p;
     few.o = p.o, few.lse = p.lse, few.args = p.args;
-    for (int i = 0; i < 3; i++)
-      few.o_strides[i] = p.o_strides[i], few.lse_strides[i] = p.lse_strides[i];
-    few.batch = p.batch, few.heads = p.heads, few.key_heads = p.key_heads;
-    few.queries = p.queries, few.keys = p.keys;
+    set_strides(few.o_strides, this->lo);
+    set_sizes(few, s.batch, s.heads, s.key_heads, s.queries, s.keys);
     few.causal_shift = p.causal_shift;
     few.pieces = pieces, few.arrived = arrived;
     CHECK(cudaMemset(arrived, 0, 4 * C::MostPipes * sizeof(int)));
@@ -89,13 +77,7 @@ template <class M> struct FewProblem : Problem<M> {
         return false;
     return true;
   }
-  void launch() {
-    const int bytes = sizeof(typename C::Shared);
-    allow_shared(few_kernel<M>, bytes);
-    few_kernel<M>
-        <<<C::MostPipes / C::Pipes, C::Threads, bytes>>>(few_maps, few);
-    CHECK(cudaGetLastError());
-  }
+  void launch() { launch_few<C>(few_maps, few, C::MostPipes / C::Pipes); }
 };
 
 #else

@@ -14,8 +14,7 @@
 #ifndef TESSERA_KERNELS_TEST_ATTENTION_OPS_CUH
 #define TESSERA_KERNELS_TEST_ATTENTION_OPS_CUH
 
-#include "attention/attention_fwd.cuh"
-#include "test/harness.cuh"
+#include "attention_kernels.cuh"
 
 #ifndef TEST_DV
 #define TEST_DV TEST_D
@@ -100,26 +99,16 @@ struct RowFactor : Captured {
     return dy * at.row.factor;
   }
 };
-struct Relative : Captured {
+struct Relative : BiasOf<Captured, SumBy::Distance> {
   static constexpr char const *kName = "relative bias";
-  static constexpr bool HasScore = true, HasScoreGrad = true;
-  static constexpr int Sums = 1;
-  TSR_DEVICE constexpr SumBy sum_by(int) { return SumBy::Distance; }
-  template <class At>
-  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
-                              float (&addends)[1]) {
-    return addends[0] = dy;
-  }
   template <class At>
   TSR_DEVICE float score(Args const &a, float s, At const &at) {
     return s +
            a.shift[at.head * (a.queries + a.keys) + at.query - at.key + a.keys];
   }
 };
-struct RowBias : Captured {
+struct RowBias : BiasOf<CapturedTriangle, SumBy::Query> {
   static constexpr char const *kName = "causal, bias [head, query]";
-  static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
-  static constexpr int Sums = 1;
   struct Row {
     float bias;
   };
@@ -129,11 +118,6 @@ struct RowBias : Captured {
   template <class At>
   TSR_DEVICE float score(Args const &, float s, At const &at) {
     return s + at.row.bias;
-  }
-  template <class At>
-  TSR_DEVICE float score_grad(Args const &, float, float dy, At const &,
-                              float (&addends)[1]) {
-    return addends[0] = dy;
   }
 };
 /// Sums of every kind, two of one, and a window.
@@ -191,35 +175,12 @@ struct Window : Captured {
     return {(int)first - a.window + 1, (int)last + 1};
   }
 };
-/// The first keys of each sequence; the kernel knows how many.
-struct Lengths : Captured {
+struct Lengths : LengthsOf<Captured> {
   static constexpr char const *kName = "lengths";
-  static constexpr bool HasMask = true;
   static constexpr int kSeen = 1 << 30; // at most, of the last
-  struct Row {
-    int length;
-  };
-  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64) {
-    return {a.lengths[b]};
-  }
-  template <class At> TSR_DEVICE bool mask(Args const &, At const &at) {
-    return at.key < at.row.length;
-  }
-  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64, int) {
-    return {0, a.lengths[b]};
-  }
 };
-/// The last positions of each sequence are queries, each of which sees those up
-/// to its own.
-struct Prompt : Lengths {
+struct Prompt : PromptOf<Lengths> {
   static constexpr char const *kName = "prompt";
-  TSR_DEVICE Row row(Args const &a, int64 b, int64, int64 q) {
-    return {int(a.lengths[b] - a.queries + q + 1)};
-  }
-  TSR_DEVICE KeyRange keys(Args const &a, int64 b, int64, int64, int64 last,
-                           int) {
-    return {0, int(a.lengths[b] - a.queries + last + 1)};
-  }
 };
 /// Documents; a query of document -1 sees nothing.
 struct Documents : Captured {

@@ -121,10 +121,8 @@ template <class M, class P> struct PagedCache {
     CHECK(cudaGetLastError());
   }
   TensorMap map(Stored const *base, Layout l, int heads, unsigned box,
-                uint64 depth) const {
-    return tensor_map<T>(base, {depth, (uint64)R, (uint64)heads, (uint64)count},
-                         {(uint64)l.position, (uint64)l.head, (uint64)l.batch},
-                         {64, box, 1, 1});
+                int depth) const {
+    return rows_map<T>(base, l, count, heads, R, depth, box);
   }
 };
 
