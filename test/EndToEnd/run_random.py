@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import shrink
+from random_attentions import Attentions
 from random_fetches import Fetches
 from random_graphs import Graph
 from random_programs import Program, arguments, run_seeds
@@ -37,6 +38,8 @@ def main():
                         help="programs of random_graphs.py")
     parser.add_argument("--fetches", action="store_true",
                         help="programs of random_fetches.py")
+    parser.add_argument("--attentions", action="store_true",
+                        help="programs of random_attentions.py")
     parser.add_argument("--program", type=pathlib.Path, help="in place of seeds")
     parser.add_argument("--sizes", action="append", default=[],
                         help="of a run of the program")
@@ -81,7 +84,8 @@ def main():
             raise RuntimeError(f"seed {seed} failed once, and not again") from None
 
     # Files hold whole values.
-    make = Graph if args.graphs else Fetches if args.fetches else Program
+    make = (Graph if args.graphs else Fetches if args.fetches
+            else Attentions if args.attentions else Program)
     run_seeds(args, check_seed, partial_inputs=False, make=make)
 
 
