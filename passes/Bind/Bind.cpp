@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bind/CopyPerUse.h"
 #include "Bind/Passes.h"
 #include "Support/Limits.h"
 #include "TensorView/Contract.h"
@@ -103,38 +104,6 @@ static void splitConcats(func::FuncOp function) {
       }
       op->setOperands(parts);
     }
-}
-
-//===----------------------------------------------------------------------===//
-// One copy a use
-//===----------------------------------------------------------------------===//
-
-static LogicalResult copyPerUse(func::FuncOp function) {
-  uint64_t size = function.getBody().front().getOperations().size();
-  // Backwards, so that a copied broadcast's operand is seen after its copies.
-  SmallVector<Operation *> ops;
-  for (Operation &op : function.getBody().front())
-    if (op.hasTrait<OpTrait::Rematerializable>())
-      ops.push_back(&op);
-  for (Operation *op : llvm::reverse(ops)) {
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : op->getUses())
-      uses.push_back(&use);
-    // Copies of an op that reads one twice double with each.
-    size += uses.size();
-    if (size > kMaxOps)
-      return op->emitError()
-             << "has " << uses.size() << " uses, each with a copy of its own, "
-             << "and '" << function.getName() << "' becomes more than "
-             << kMaxOps << " ops; a program may have that many";
-    // Uses are listed latest first; the first in program order keeps the op.
-    for (OpOperand *use : ArrayRef(uses).drop_back(uses.empty() ? 0 : 1)) {
-      OpBuilder builder(op->getContext());
-      builder.setInsertionPointAfter(op);
-      use->set(builder.clone(*op)->getResult(0));
-    }
-  }
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

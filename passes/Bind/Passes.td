@@ -89,8 +89,11 @@ def SimplifyIndicesPass
     So that what a program moves does not depend on how it is written: a transpose of a
     transpose is one or none, a reshape back to where a value came from is that value,
     and the transpose of a product, or of what pointwise ops make of one, is the product
-    in the other order. What has a view of its own, or other uses, stays: the user says
-    how it lies.
+    in the other order. The left factor of a product that is changed is then the one of
+    the result's first dimension, and a product that it alone reads comes as in a product
+    of matrices. What has a view of its own, or other uses, stays: the user says how it
+    lies. But where a value comes back with a view, and nothing else reads it, it has
+    that view.
 
     ```mlir
     #m = #tv.mesh<tp = 2>
@@ -110,8 +113,8 @@ def SimplifyIndicesPass
     #m = #tv.mesh<tp = 2>
     !a = tensor<8x4xf32, #tv.view<#m, [did(tp) * 4, 4]>>
     func.func @f(%a: !a, %b: tensor<4x6xf32>) -> tensor<8x6xf32> {
-      %y = tv.contract %b [1, 0], %a [2, 1] to [2, 0]
-        : (tensor<4x6xf32>, !a) -> tensor<8x6xf32>
+      %y = tv.contract %a [0, 1], %b [1, 2] to [0, 2]
+        : (!a, tensor<4x6xf32>) -> tensor<8x6xf32>
       return %y : tensor<8x6xf32>
     }
     ```

@@ -9,8 +9,9 @@ undo each other. The modelled time of all moves, from the planner's remarks, mus
 of the first.
 
 The trees of placement.py, many of equal extents, over two axes of equal sizes or not:
-with axes by other names, and in another order, and operands swapped. What their ops and
-moves take must be the same.
+with axes by other names, and in another order, operands swapped, products transposed, and
+transposes and reshapes behind each op that undo each other. What their ops and moves take
+must be the same.
 
     invariance.py --build build --programs 200 --trees 40 --seed 0
 """
@@ -133,10 +134,51 @@ def reordered(text):
     return re.sub(r"<(\w = \d), (\w = \d)>", r"<\2, \1>", text)
 
 
+VIEWED = r"tensor<[^#>]*(?:#tv.view<#tv.mesh<[^>]*>[^>]*>)?>"
+
+
 def swapped(text):
-    view = r"tensor<[^#>]*(?:#tv.view<#tv.mesh<[^>]*>[^>]*>)?>"
-    return re.sub(rf"(tv\.(?:add|mul)) (%\w+), (%\w+) : \(({view}), ({view})\)",
+    return re.sub(rf"(tv\.(?:add|mul)) (%\w+), (%\w+) : \(({VIEWED}), ({VIEWED})\)",
                   r"\1 \3, \2 : (\5, \4)", text)
+
+
+def shape_of(type_):
+    return re.findall(r"(\d+)x", type_.partition(",")[0])
+
+
+def open_type(shape):
+    return f"tensor<{'x'.join(shape)}xf32>"
+
+
+def products_transposed(text):
+    """A product as the transpose of that of transposes."""
+    def write(found):
+        name, a, b, *types = found.groups()
+        at, bt, ct = (open_type(shape_of(type_)[::-1]) for type_ in types)
+        at_type, bt_type, c_type = types
+        return (f"  %ta{name} = tv.transpose {a} perm [1, 0] : ({at_type}) -> {at}\n"
+                f"  %tb{name} = tv.transpose {b} perm [1, 0] : ({bt_type}) -> {bt}\n"
+                f"  %tc{name} = tv.matmul %tb{name}, %ta{name} : ({bt}, {at}) -> {ct}\n"
+                f"  %{name} = tv.transpose %tc{name} perm [1, 0] : ({ct}) -> {c_type}\n")
+    return re.sub(rf"  %(\w+) = tv\.matmul (%\w+), (%\w+) : \(({VIEWED}), ({VIEWED})\)"
+                  rf" -> ({VIEWED})\n", write, text)
+
+
+def with_nothing(text):
+    """Behind each op a transpose and a reshape, and back."""
+    def write(found):
+        name, op, type_ = found.groups()
+        shape = shape_of(type_)
+        if len(shape) != 2:
+            return found[0]
+        plain, turned = open_type(shape), open_type(shape[::-1])
+        flat = f"tensor<{int(shape[0]) * int(shape[1])}xf32>"
+        return (f"  %p{name} = {op} -> {plain}\n"
+                f"  %q{name} = tv.transpose %p{name} perm [1, 0] : ({plain}) -> {turned}\n"
+                f"  %r{name} = tv.reshape %q{name} : ({turned}) -> {flat}\n"
+                f"  %s{name} = tv.reshape %r{name} : ({flat}) -> {turned}\n"
+                f"  %{name} = tv.transpose %s{name} perm [1, 0] : ({turned}) -> {type_}\n")
+    return re.sub(rf"  %(\w+) = (.*) -> ({VIEWED})\n", write, text)
 
 
 TREE_WAYS = {
@@ -145,6 +187,8 @@ TREE_WAYS = {
     "reordered": reordered,
     "renamed and reordered": lambda text: renamed(reordered(text)),
     "swapped": swapped,
+    "transposed": products_transposed,
+    "with what changes nothing": with_nothing,
 }
 TREE_EXTENTS = (*placement.EXTENTS, (12,), (6144,))
 
@@ -160,8 +204,9 @@ def compare_trees(build, count, rng):
             text += write(program.text.replace("@f", f"@f{len(starts)}_"))
     run = subprocess.run([Path(build) / "bin/tessera-opt", "-", "-o", "/dev/null",
                           "--pass-pipeline=builtin.module(tv-bind,func.func("
-                          "tv-propagate-shardings,tv-decompose-reshardings,"
-                          "tv-elide-reshards,tv-place-together),test-placement)"],
+                          "tv-simplify-indices,tv-propagate-shardings,"
+                          "tv-decompose-reshardings,tv-elide-reshards,"
+                          "tv-place-together),test-placement)"],
                          input=text, capture_output=True, text=True)
     if run.returncode:
         sys.exit(run.stderr[-3000:])
