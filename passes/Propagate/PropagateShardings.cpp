@@ -183,14 +183,24 @@ void PropagateShardingsPass::addTensor(Propagation &graph, Value value,
     tensor.view = view.getView();
     tensor.open.assign(type.getRank(), Propagation::kClosed);
     if (ViewAttr user = getUserView(value)) {
+      // Its dimensions may be others: where one product for two is a product
+      // for each, tv-bind writes these.
+      const layout::View &written = user.getView();
+      SmallVector<int64_t> priorities; // by dimension of the tensor
       int64_t first = 0;
-      for (const layout::Dim &dim : user.getView().dims) {
+      for (auto [number, dim] : llvm::enumerate(written.dims)) {
         if (hasOpenDigit(dim.product))
           for (int64_t d = first; d < first + dim.span; ++d)
             tensor.open[d] = 0;
+        if (!written.priority.empty())
+          priorities.append(dim.span, written.priority[number]);
         first += dim.span;
       }
-      tensor.priority = user.getView().priority;
+      for (ArrayRef<int64_t> left = priorities; !left.empty();) {
+        const int64_t span = tensor.view.dims[tensor.priority.size()].span;
+        tensor.priority.push_back(*llvm::min_element(left.take_front(span)));
+        left = left.drop_front(span);
+      }
     }
   }
   indices[value] = graph.addTensor(std::move(tensor));

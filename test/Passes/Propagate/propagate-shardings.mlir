@@ -278,3 +278,19 @@ func.func @one_loop_split_in_two_ways(%a: !a, %b: !b, %c: !c) -> !y {
   %3 = tv.mul %0, %2 : (!y, !y) -> !y
   return %3 : !y
 }
+
+// -----
+
+// A priority is that of a dimension as it is written, one for two here. Where the rows pass
+// first, the first sum lies by them.
+#m = #tv.mesh<tp = 2>
+!x = tensor<4x2x8xf32, #tv.view<#m, [flat(2) _, did(tp) * _], priority = [0, 1]>>
+!z = tensor<4x2x8xf32, #tv.view<#m, [did(tp) * _, _, _]>>
+// CHECK-LABEL: @priority_of_two
+// CHECK: tv.add {{.*}} -> tensor<4x2x8xf32, #tv.view<#{{.*}}, [did(tp) * 2, 2, 8]>>
+// CHECK: tv.add {{.*}} -> tensor<4x2x8xf32, #tv.view<#{{.*}}, [did(tp) * 2, 2, 8]>>
+func.func @priority_of_two(%x: !x, %z: !z, %w: !x) -> tensor<4x2x8xf32> {
+  %0 = tv.add %x, %w : (!x, !x) -> tensor<4x2x8xf32>
+  %1 = tv.add %0, %z : (tensor<4x2x8xf32>, !z) -> tensor<4x2x8xf32>
+  return %1 : tensor<4x2x8xf32>
+}
