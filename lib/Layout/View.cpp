@@ -156,8 +156,7 @@ static int64_t uncutReach(const Product &product, int64_t bound) {
 
 /// `bound` is kDynamic where reach cannot be checked.
 static std::optional<Error> verifyProduct(const Product &product, int64_t bound,
-                                          const char *boundName,
-                                          const Mesh &mesh,
+                                          bool isGroup, const Mesh &mesh,
                                           const std::string &where) {
   bool hasRest = false;
   for (const Factor &factor : product) {
@@ -183,18 +182,24 @@ static std::optional<Error> verifyProduct(const Product &product, int64_t bound,
         return Error{where + ": empty bound " + text(factor.lo) + ":" +
                      text(factor.hi) + "; a group keeps lo <= v < hi"};
       if (auto error =
-              verifyProduct(factor.product, factor.hi, "bound", mesh, where))
+              verifyProduct(factor.product, factor.hi, true, mesh, where))
         return error;
       break;
     }
   }
   int64_t reach = capacity(product);
-  if (!hasRest && bound != kDynamic && reach < bound)
-    return Error{where + ": " + toString(product, mesh) + " reaches " +
-                 text(reach) + (reach == 1 ? " value" : " values") +
-                 ", fewer than the " + boundName + " " + text(bound) +
-                 "; write `_` for one of the factors"};
-  return std::nullopt;
+  if (hasRest || bound == kDynamic || reach >= bound)
+    return std::nullopt;
+  const bool hasStored = std::ranges::any_of(product, [](const Factor &factor) {
+    return factor.kind == Kind::Stored;
+  });
+  std::string fix = hasStored ? "`_` for one of the factors" : "`* _` behind";
+  if (isGroup)
+    fix = "a bound of " + text(reach) + " or less, or " + fix;
+  return Error{where + ": " + toString(product, mesh) + " reaches " +
+               text(reach) + (reach == 1 ? " value" : " values") +
+               ", fewer than the " + (isGroup ? "bound " : "extent ") +
+               text(bound) + "; write " + fix};
 }
 
 static std::optional<Error> verifyDisjoint(const View &view, const Mesh &mesh) {
@@ -242,7 +247,7 @@ Status layout::verify(const View &view, const Shape &shape, const Mesh &mesh) {
       where = "dimensions " + text(first) + " to " + text(first + span - 1);
     const Product &product = view.dims[i].product;
     int64_t bound = boundOf(view, i, shape);
-    if (auto error = verifyProduct(product, bound, "extent", mesh, where))
+    if (auto error = verifyProduct(product, bound, false, mesh, where))
       return *error;
     if (uncutReach(product, bound) > maxReach)
       return Error{where + ": " + toString(product, mesh) +

@@ -131,7 +131,7 @@ TEST(View, VerifierErrors) {
             "10; write `_` for one of the factors");
   EXPECT_EQ(message("[(2 * did(dp) | 5) * 2]", {10}),
             "dimension 0: 2 * did(dp) reaches 4 values, fewer than the bound "
-            "5; write `_` for one of the factors");
+            "5; write a bound of 4 or less, or `_` for one of the factors");
   EXPECT_EQ(message("[4000000000000000000 * did(tp)]", {10}),
             "dimension 0: 4000000000000000000 * did(tp) reaches more than 2^62 "
             "values; write `_` for one of the factors");

@@ -309,3 +309,15 @@ func.func @state_with_two_results(%x: tensor<2xf32> {tv.name = "w", tv.role = "s
 // expected-error@+1 {{a mesh has at most 65536 devices}}
 #m = #tv.mesh<dp = 64, tp = 1025>
 func.func private @mesh_too_large(tensor<8xf32, #tv.view<#m, [_]>>)
+// -----
+
+// A value on a part of the mesh, in two ways that are almost right.
+#m = #tv.mesh<pp = 2>
+// expected-error@+1 {{dimension 0: (did(pp) * 1 | 1:2) reaches 1 value, fewer than the extent 2; write `* _` behind}}
+func.func @part_of_the_mesh(%x: tensor<2x4xf32, #tv.view<#m, [(did(pp) * 1 | 1:2), _]>>) { return }
+
+// -----
+
+#m = #tv.mesh<pp = 2>
+// expected-error@+1 {{dimension 0: did(pp) * 1 reaches 2 values, fewer than the bound 3; write a bound of 2 or less, or `_` for one of the factors}}
+func.func @no_such_part(%x: tensor<1x4xf32, #tv.view<#m, [(did(pp) * 1 | 2:3), _]>>) { return }
