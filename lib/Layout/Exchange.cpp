@@ -16,6 +16,7 @@
 #include "Layout/Exchange.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -340,7 +341,12 @@ static auto find(Meetings begin, Meetings end, int64_t part) {
                           });
 }
 
+/// Pairs of parts for which there is a table.
+static constexpr int64_t kMaxTable = 1 << 10;
+
 int64_t Overlap::at(int64_t fromPart, int64_t toPart) const {
+  if (!table.empty())
+    return table[fromPart * to.count + toPart];
   std::span<const Meeting> all = meetingsOf(fromPart);
   auto meeting = find(all.begin(), all.end(), toPart);
   return meeting == all.end() || meeting->to != toPart ? 0 : meeting->elements;
@@ -410,12 +416,15 @@ Overlap::Overlap(const Group &group, const Mesh &mesh, bool keepShared) {
         meeting->elements += end - begin;
       });
   int64_t used = 0;
+  if (from.count <= kMaxTable / to.count)
+    table.assign(from.count * to.count, 0);
   for (int64_t part = 0; part < from.count; ++part) {
     const int64_t begin = std::exchange(firstMeetings[part], used);
     for (int64_t i = begin; i < ends[part]; ++i) {
-      meetings[used] = meetings[i];
-      meetings[used].elements = meetings[i].elements * small.num / small.den;
-      ++used;
+      Meeting &kept = meetings[used++] = meetings[i];
+      kept.elements = kept.elements * small.num / small.den;
+      if (!table.empty())
+        table[part * to.count + kept.to] = kept.elements;
     }
   }
   firstMeetings.back() = used;
@@ -566,7 +575,7 @@ void Exchange::makeTeams(const std::vector<SubAxis> &entering,
       base[axis] -= own[axis];
     member.team =
         teams.try_emplace(std::move(base), int32_t(teams.size())).first->second;
-    keepers.try_emplace({member.team, member.shard}, int32_t(i));
+    keepers.try_emplace(keyOf(member.team, member.shard), int32_t(i));
   }
   for (const SubAxis &sub : entering)
     teamSize *= sub.size;
@@ -601,13 +610,13 @@ void Exchange::makeTeams(const std::vector<SubAxis> &entering,
       continue;
     seen[member.team] = true;
     for (int64_t shard = 0; shard < numShards; ++shard) {
-      if (holdersOf(shard).empty() || keeperOf(member.team, shard) >= 0)
+      if (holdersOf(shard).empty())
         continue;
       const Member &holder = members[holdersOf(shard).front()];
-      if (!common(holder, member))
+      if (!common(holder, member) || keeperOf(member.team, shard) >= 0)
         continue;
       const size_t along = findCut(holder, member, teamSize);
-      taken[{member.team, int32_t(shard)}] = positions[member.team];
+      taken[keyOf(member.team, shard)] = positions[member.team];
       positions[member.team] +=
           overlaps[along].at(holder.has[along], member.needs[along]);
     }
@@ -617,7 +626,7 @@ void Exchange::makeTeams(const std::vector<SubAxis> &entering,
 int32_t Exchange::keeperOf(int32_t team, int64_t shard) const {
   if (teamSize == 1)
     return members[team].shard == shard ? team : -1;
-  auto keeper = keepers.find({team, int32_t(shard)});
+  auto keeper = keepers.find(keyOf(team, shard));
   return keeper == keepers.end() ? -1 : keeper->second;
 }
 
@@ -663,19 +672,19 @@ size_t Exchange::findCut(const Member &holder, const Member &taker,
   return along;
 }
 
-std::optional<Exchange::Share> Exchange::takenBy(size_t taker,
-                                                 int64_t shard) const {
+std::optional<Exchange::Share> Exchange::takenBy(size_t taker, int64_t shard,
+                                                 int64_t elements) const {
   const Member &member = members[taker],
                &holder = members[holdersOf(shard).front()];
-  Share share{-1, int64_t(taker), common(holder, member)};
-  if (!share.elements || teamSize == 1)
-    return share.elements ? std::optional(share) : std::nullopt;
+  Share share{-1, int64_t(taker), elements};
+  if (teamSize == 1)
+    return share;
   const size_t along = findCut(holder, member, teamSize);
   const int64_t positions =
       overlaps[along].at(holder.has[along], member.needs[along]);
   // What the members before it take of this shard, all positions that the team
   // takes being dealt out in turn.
-  const auto before = taken.find({member.team, int32_t(shard)});
+  const auto before = taken.find(keyOf(member.team, shard));
   const int64_t first = before == taken.end() ? 0 : before->second;
   auto dealt = [&](int64_t all, int64_t places) {
     return all / teamSize * places +
@@ -695,16 +704,17 @@ void Exchange::forShares(
   const std::span<const int32_t> from = holdersOf(shard);
   if (from.empty())
     return;
-
   std::vector<Share> waiting; // for who gives it
   int64_t total = 0;
   for (size_t i = 0; i < members.size(); ++i) {
+    const int64_t elements = common(members[from[0]], members[i]);
+    if (!elements) // of most
+      continue;
     const int32_t keeper = keeperOf(members[i].team, shard);
     if (keeper == int32_t(i)) {
-      if (const int64_t kept = common(members[i], members[i]))
-        visit({keeper, keeper, kept});
+      visit({keeper, keeper, elements});
     } else if (keeper < 0) {
-      std::optional<Share> share = takenBy(i, shard);
+      std::optional<Share> share = takenBy(i, shard, elements);
       if (!share)
         continue;
       if (from.size() == 1) {

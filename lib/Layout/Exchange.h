@@ -28,8 +28,8 @@
 #include "Layout/View.h"
 
 #include <functional>
-#include <map>
 #include <span>
+#include <unordered_map>
 
 namespace tessera::layout {
 
@@ -124,6 +124,7 @@ struct Overlap {
 private:
   std::vector<Meeting> meetings; ///< one list: parts may be very many
   std::vector<int64_t> firstMeetings;
+  std::vector<int64_t> table; ///< elements by both parts, where these are few
 };
 
 //===----------------------------------------------------------------------===//
@@ -202,18 +203,22 @@ private:
   void makeTeams(const std::vector<SubAxis> &entering, const Mesh &mesh);
   /// The member of the team that keeps the shard; -1 where none has it.
   int32_t keeperOf(int32_t team, int64_t shard) const;
-  /// What `taker` takes of a shard that none of its team has; nothing of so few
-  /// elements that others take them.
-  std::optional<Share> takenBy(size_t taker, int64_t shard) const;
+  /// What `taker` takes of a shard that none of its team has, of so many
+  /// elements that it needs of it; nothing where others take all of these.
+  std::optional<Share> takenBy(size_t taker, int64_t shard,
+                               int64_t elements) const;
   /// The changed group in which a piece is cut into `parts`.
   size_t findCut(const Member &holder, const Member &taker,
                  int64_t parts) const;
 
   std::vector<int32_t> numbers; ///< of all members
   std::vector<int32_t> holders, firstHolders;
+  int64_t keyOf(int32_t team, int64_t shard) const {
+    return team * numShards + shard;
+  }
   // By team and shard.
-  std::map<std::pair<int32_t, int32_t>, int32_t> keepers;
-  std::map<std::pair<int32_t, int32_t>, int64_t> taken; ///< of those before it
+  std::unordered_map<int64_t, int32_t> keepers;
+  std::unordered_map<int64_t, int64_t> taken; ///< of those before it
   /// The holder of `shard` that differs from `member` in the fewest digits.
   size_t nearest(int64_t shard, const Member &member) const;
   /// Whether the class' digits are apart from all others. Then a shard's

@@ -52,6 +52,7 @@ public:
   Result<std::vector<Candidate>> rank(size_t count);
   Result<Plan> plan();
   Plan planBetween() const;
+  int64_t lowerBound();
   std::vector<Candidate> &proposed() { return candidates; }
 
 private:
@@ -75,6 +76,7 @@ private:
                     const std::vector<SubAxis> &contract) const;
 
   // Candidates.
+  void keep(const std::vector<Partial> &kept);
   void proposeKeeping(const std::vector<Partial> &kept);
   Chain start() const { return {{}, from}; }
   void propose(Chain chain);
@@ -159,7 +161,7 @@ Plan Planner::planBetween() const {
           .value_or(std::max(localBytes(move.from), localBytes(move.to)));
   Chain chain{{}, move.from};
   add(chain, std::move(step), bytes, bytes, !blocks, !blocks);
-  return {std::move(chain.candidate), std::nullopt, bytes};
+  return {std::move(chain.candidate), std::nullopt};
 }
 
 //===----------------------------------------------------------------------===//
@@ -553,7 +555,7 @@ Status Planner::keepStep() {
       (others.empty() ? ", nor any other one step" : ", but " + others)};
 }
 
-void Planner::proposeKeeping(const std::vector<Partial> &kept) {
+void Planner::keep(const std::vector<Partial> &kept) {
   from = move.from;
   to = move.to;
   if (kept != to.partial) {
@@ -562,6 +564,10 @@ void Planner::proposeKeeping(const std::vector<Partial> &kept) {
   }
   contract = subtract(partialAxes(from), partialAxes(to));
   entering = subtract(partialAxes(move.to), partialAxes(to));
+}
+
+void Planner::proposeKeeping(const std::vector<Partial> &kept) {
+  keep(kept);
   if (contract.empty()) {
     proposeMoves(start());
   } else {
@@ -639,17 +645,21 @@ Result<Plan> Planner::plan() {
   if (!ranked)
     return ranked.error();
   Plan plan;
-  bool newPartial = move.to.partial != to.partial;
-  if (!contract.empty() && !newPartial)
-    plan.lowerBoundBytes = boundWithPartial(to, contract);
-  else if (contract.empty())
-    plan.lowerBoundBytes = boundOnMoves();
   plan.chosen = std::move(ranked->front());
   if (ranked->size() > 1) {
     plan.loser = std::move((*ranked)[1]);
     tellApart(plan.chosen, *plan.loser, mesh);
   }
   return plan;
+}
+
+int64_t Planner::lowerBound() {
+  if (move.fromMesh || move.toMesh)
+    return planBetween().chosen.cost.bytesReceived;
+  keep(commonPartial(move.from, move.to));
+  if (contract.empty())
+    return boundOnMoves();
+  return move.to.partial == to.partial ? boundWithPartial(to, contract) : 0;
 }
 
 static constexpr int64_t kMaxRuns = 1 << 22;
@@ -720,6 +730,14 @@ Result<Plan> planMove(const Move &move, const Mesh &mesh,
     return planner.error();
   return move.fromMesh || move.toMesh ? planner->planBetween()
                                       : planner->plan();
+}
+
+Result<int64_t> findLowerBound(const Move &move, const Mesh &mesh,
+                               const Machine &machine, Traffics &known) {
+  Result<Planner> planner = plannerOf(move, mesh, machine, known);
+  if (!planner)
+    return planner.error();
+  return planner->lowerBound();
 }
 
 Result<std::vector<Candidate>> rankCandidates(const Move &move,

@@ -86,12 +86,6 @@ struct Candidate {
 struct Plan {
   Candidate chosen;               ///< no steps: nothing to move
   std::optional<Candidate> loser; ///< the cheapest of the others
-  /// What some device must receive in any plan, or those that alone have it
-  /// must send, each its share. With partial states to combine: p addends of an
-  /// element take p - 1 receptions, each further device that needs it one more.
-  /// Of a new state the devices along its axes share what they lack together. 0
-  /// when states are both combined and made.
-  int64_t lowerBoundBytes = 0;
 };
 
 /// Whether time `a` is less than `b`, whatever the order in which either was
@@ -141,6 +135,15 @@ inline Result<Plan> planMove(const Move &move, const Mesh &mesh,
   return planMove(move, mesh, machine, known);
 }
 
+/// What some device must receive in any plan, or those that alone have it must
+/// send, each its share, in bytes. With partial states to combine: p addends of
+/// an element take p - 1 receptions, each further device that needs it one
+/// more. Of a new state the devices along its axes share what they lack
+/// together. 0 when states are both combined and made. (No plan is chosen by
+/// it.)
+Result<int64_t> findLowerBound(const Move &move, const Mesh &mesh,
+                               const Machine &machine, Traffics &known);
+
 /// The candidates that count, the cheapest first: of `Plan` the chosen one, the
 /// loser and all others.
 Result<std::vector<Candidate>> rankCandidates(const Move &move,
@@ -187,6 +190,8 @@ public:
   Result<std::vector<Candidate>> rank(const Shape &shape, int64_t elementBytes,
                                       const View &from, const View &to,
                                       std::optional<Step::Kind> step = {});
+  Result<int64_t> lowerBound(const Shape &shape, int64_t elementBytes,
+                             const View &from, const View &to);
   const Mesh &getMesh() const { return mesh; }
   const Machine &getMachine() const { return machine; }
 

@@ -93,4 +93,10 @@ Result<std::vector<Candidate>> Plans::rank(const Shape &shape,
                         machine, traffics[shape]);
 }
 
+Result<int64_t> Plans::lowerBound(const Shape &shape, int64_t elementBytes,
+                                  const View &from, const View &to) {
+  return findLowerBound(moveOf(shape, elementBytes, from, to, {}, mesh), mesh,
+                        machine, traffics[shape]);
+}
+
 } // namespace tessera::layout

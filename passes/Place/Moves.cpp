@@ -86,6 +86,12 @@ Moves::rank(Value value, const View &from, const View &to,
                              step);
 }
 
+Result<int64_t> Moves::lowerBound(Value value, const View &from, const View &to,
+                                  const layout::Mesh &mesh) {
+  return getPlans(mesh).lowerBound(
+      getMaxShape(value), ExtentAnalysis::getElementBytes(value), from, to);
+}
+
 Result<layout::Plan> Moves::planBetween(Value value, ViewAttr from,
                                         ViewAttr to) const {
   layout::Move move{getMaxShape(value), ExtentAnalysis::getElementBytes(value)};

@@ -40,6 +40,9 @@ public:
   /// Of `value` from a mesh to one of the same axes that lists other devices.
   Result<layout::Plan> planBetween(mlir::Value value, ViewAttr from,
                                    ViewAttr to) const;
+  /// See layout::findLowerBound.
+  Result<int64_t> lowerBound(mlir::Value value, const layout::View &from,
+                             const layout::View &to, const layout::Mesh &mesh);
   /// All candidates of that plan, the cheapest first.
   Result<std::vector<layout::Candidate>>
   rank(mlir::Value value, const layout::View &from, const layout::View &to,

@@ -268,7 +268,7 @@ private:
                             ArrayRef<Step> steps, Value value, View at,
                             const layout::Mesh &mesh, Moves &moves);
   void report(ReshardOp op, ViewAttr from, ViewAttr to, MeshAttr mesh,
-              const layout::Plan &plan);
+              const layout::Plan &plan, int64_t bound);
 
   int64_t planned = 0; ///< moves
 };
@@ -334,7 +334,8 @@ layout::Candidate PlanReshards::getDone(const layout::Candidate &candidate,
 }
 
 void PlanReshards::report(ReshardOp op, ViewAttr from, ViewAttr to,
-                          MeshAttr mesh, const layout::Plan &plan) {
+                          MeshAttr mesh, const layout::Plan &plan,
+                          int64_t bound) {
   auto textOf = [&](ViewAttr attr) {
     std::string text =
         layout::toString(placesOf(attr.getView()), attr.getLayoutMesh());
@@ -347,8 +348,7 @@ void PlanReshards::report(ReshardOp op, ViewAttr from, ViewAttr to,
   if (explain) {
     InFlightDiagnostic remark = mlir::emitRemark(op.getLoc())
                                 << views << ": " << describe(plan.chosen)
-                                << "; lower bound " << plan.lowerBoundBytes
-                                << " bytes";
+                                << "; lower bound " << bound << " bytes";
     if (plan.loser)
       remark << "; instead of " << loser;
   }
@@ -359,8 +359,7 @@ void PlanReshards::report(ReshardOp op, ViewAttr from, ViewAttr to,
       << remark::metric("views", views)
       << remark::metric("plan", plan.chosen.text)
       << remark::metric("bytes", std::max(cost.bytesSent, cost.bytesReceived))
-      << remark::metric("bound", plan.lowerBoundBytes)
-      << remark::metric("copies", cost.copies)
+      << remark::metric("bound", bound) << remark::metric("copies", cost.copies)
       << remark::metric("us", cost.seconds * 1e6)
       << remark::metric("steps", plan.chosen.steps.size())
       << remark::metric("move", planned) << remark::metric("loser", loser);
@@ -446,7 +445,12 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
   }
   if (!steps)
     return op.emitError() << steps.message();
-  report(op, source, target, meshAttr, plan);
+  Result<int64_t> bound = isBetween
+                              ? plan.chosen.cost.bytesReceived
+                              : moves.lowerBound(from, before, after, mesh);
+  if (!bound)
+    return op.emitError() << bound.message();
+  report(op, source, target, meshAttr, plan, *bound);
   const std::string loser = plan.loser ? describe(*plan.loser) : "";
   if (only == Step::Kind::Exchange && steps->size() == 1 &&
       steps->front().kind == Step::Kind::Slice)

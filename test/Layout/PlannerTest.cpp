@@ -22,15 +22,23 @@ using namespace tessera;
 using namespace tessera::layout;
 using namespace tessera::layout::test;
 
-static Plan planned(const Move &move, const Mesh &mesh,
-                    const Machine &machine = {}) {
-  Result<Plan> plan = planMove(move, mesh, machine);
-  EXPECT_TRUE(bool(plan));
-  return plan ? std::move(*plan) : Plan{};
+namespace {
+struct Planned : Plan {
+  int64_t lowerBound = 0;
+};
+} // namespace
+
+static Planned planned(const Move &move, const Mesh &mesh,
+                       const Machine &machine = {}) {
+  Traffics known;
+  Result<Plan> plan = planMove(move, mesh, machine, known);
+  Result<int64_t> bound = findLowerBound(move, mesh, machine, known);
+  EXPECT_TRUE(bool(plan) && bool(bound));
+  return plan && bound ? Planned{std::move(*plan), *bound} : Planned{};
 }
 
-static Plan planned(const char *from, const char *to, const Shape &shape,
-                    const Mesh &mesh, int64_t elementBytes = 4) {
+static Planned planned(const char *from, const char *to, const Shape &shape,
+                       const Mesh &mesh, int64_t elementBytes = 4) {
   return planned(
       {shape, elementBytes, view(from, shape, mesh), view(to, shape, mesh)},
       mesh);
@@ -47,32 +55,32 @@ struct Usual : ::testing::Test {
   Shape shape = {1024, 4096};
   int64_t bytes = 1024 * 4096 * 4;
 
-  Plan plan(const char *from, const char *to) {
+  Planned plan(const char *from, const char *to) {
     return planned(from, to, shape, mesh);
   }
 };
 } // namespace
 
 TEST_F(Usual, nothing) {
-  Plan plan = this->plan("[did(tp) * _, _]", "[did(tp) * _, _]");
+  Planned plan = this->plan("[did(tp) * _, _]", "[did(tp) * _, _]");
   EXPECT_TRUE(plan.chosen.steps.empty());
   EXPECT_EQ(plan.chosen.cost.seconds, 0);
-  EXPECT_EQ(plan.lowerBoundBytes, 0);
+  EXPECT_EQ(plan.lowerBound, 0);
 }
 
 TEST_F(Usual, wholeToSplitIsALocalSlice) {
-  Plan plan = this->plan("[did(dp) * _, _]", "[did(dp) * did(tp) * _, _]");
+  Planned plan = this->plan("[did(dp) * _, _]", "[did(dp) * did(tp) * _, _]");
   EXPECT_EQ(plan.chosen.text, "local slice over [tp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, 0);
-  EXPECT_EQ(plan.lowerBoundBytes, 0);
+  EXPECT_EQ(plan.lowerBound, 0);
 }
 
 TEST_F(Usual, splitToWholeIsAnAllGather) {
-  Plan plan = this->plan("[did(dp) * _, did(tp) * _]", "[did(dp) * _, _]");
+  Planned plan = this->plan("[did(dp) * _, did(tp) * _]", "[did(dp) * _, _]");
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp]");
   EXPECT_EQ(plan.chosen.cost.phases, 1);
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 2 * 3 / 4);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes / 2 * 3 / 4);
+  EXPECT_EQ(plan.lowerBound, bytes / 2 * 3 / 4);
   // The allocation of the result may put dimension 1 outermost.
   EXPECT_EQ(plan.chosen.cost.copies, 0);
   ASSERT_TRUE(plan.loser);
@@ -83,7 +91,7 @@ TEST_F(Usual, aDecidedAllocationCostsACopy) {
   Move move{shape, 4, view("[_, did(tp) * _]", shape, mesh),
             view("[_, _], alloc = (0, 1)", shape, mesh)};
   move.to.alloc = {0, 1};
-  Plan plan = planned(move, mesh);
+  Planned plan = planned(move, mesh);
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp]");
   EXPECT_EQ(plan.chosen.cost.copies, 1);
   move.to.alloc = {1, 0};
@@ -91,25 +99,25 @@ TEST_F(Usual, aDecidedAllocationCostsACopy) {
 }
 
 TEST_F(Usual, aCyclicAllGatherCostsACopy) {
-  Plan plan = this->plan("[_ * did(tp), _]", "[_, _]");
+  Planned plan = this->plan("[_ * did(tp), _]", "[_, _]");
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp]");
   EXPECT_EQ(plan.chosen.cost.copies, 1);
 }
 
 TEST_F(Usual, anAxisThatChangesDimensionIsAnAllToAll) {
-  Plan plan = this->plan("[did(tp) * _, _]", "[_, did(tp) * _]");
+  Planned plan = this->plan("[did(tp) * _, _]", "[_, did(tp) * _]");
   EXPECT_EQ(plan.chosen.text, "all-to-all over [tp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 4 * 3 / 4);
   EXPECT_EQ(plan.chosen.cost.copies, 0);
 }
 
 TEST_F(Usual, blocksToCyclicIsAnAllToAll) {
-  Plan plan = this->plan("[did(tp) * _, _]", "[_ * did(tp), _]");
+  Planned plan = this->plan("[did(tp) * _, _]", "[_ * did(tp), _]");
   EXPECT_EQ(plan.chosen.text, "all-to-all over [tp]");
 }
 
 TEST_F(Usual, anotherOrderOfAxesIsAPermute) {
-  Plan plan =
+  Planned plan =
       this->plan("[did(dp) * did(tp) * _, _]", "[did(tp) * did(dp) * _, _]");
   EXPECT_EQ(plan.chosen.text, "permute over [dp, tp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
@@ -117,17 +125,17 @@ TEST_F(Usual, anotherOrderOfAxesIsAPermute) {
 
 TEST_F(Usual, oneHolderIsABroadcast) {
   shape = {1, 4096};
-  Plan plan = this->plan("[did(tp), _]", "[_, _]");
+  Planned plan = this->plan("[did(tp), _]", "[_, _]");
   EXPECT_EQ(plan.chosen.text, "broadcast over [tp]");
   ASSERT_TRUE(plan.loser);
-  EXPECT_EQ(plan.lowerBoundBytes, 4096 * 4);
+  EXPECT_EQ(plan.lowerBound, 4096 * 4);
 }
 
 TEST_F(Usual, oneSenderOfManyScattersFirst) {
   // Both rows lie on the first dp half of two tp coordinates only, and all
   // devices of tp need one of them.
   shape = {2, 1 << 20};
-  Plan plan = this->plan("[did(dp) * did(tp), _]", "[did(dp), _]");
+  Planned plan = this->plan("[did(dp) * did(tp), _]", "[did(dp), _]");
   EXPECT_EQ(plan.chosen.steps.size(), 2u) << plan.chosen.text;
   EXPECT_EQ(plan.chosen.steps[1].kind, Step::Kind::AllGather);
 }
@@ -135,9 +143,10 @@ TEST_F(Usual, oneSenderOfManyScattersFirst) {
 TEST(Planner, HoldersShareATaker) {
   // Axes of 6 and 4 trade places: no device sends more than one receives.
   Mesh mesh = makeMesh("<a=6, b=4>");
-  Plan plan = planned("[did(a) * _, _]", "[did(b) * _, _]", {384, 1536}, mesh);
+  Planned plan =
+      planned("[did(a) * _, _]", "[did(b) * _, _]", {384, 1536}, mesh);
   EXPECT_EQ(plan.chosen.text, "exchange");
-  EXPECT_EQ(plan.lowerBoundBytes, 589824);
+  EXPECT_EQ(plan.lowerBound, 589824);
   EXPECT_EQ(plan.chosen.cost.bytesReceived, 589824);
   EXPECT_EQ(plan.chosen.cost.bytesSent, 589824);
 }
@@ -145,7 +154,7 @@ TEST(Planner, HoldersShareATaker) {
 TEST(Planner, UnevenPartsAreGatheredByThePiece) {
   // Who has most sends that to each other device.
   Mesh mesh = makeMesh("<x=4>");
-  Plan plan = planned("[did(x) * 2]", "[_]", {5}, mesh);
+  Planned plan = planned("[did(x) * 2]", "[_]", {5}, mesh);
   EXPECT_EQ(plan.chosen.text, "all-gather over [x]");
   EXPECT_EQ(plan.chosen.cost.bytesSent, 6 * 4);
   EXPECT_EQ(plan.chosen.cost.bytesReceived, 5 * 4);
@@ -159,29 +168,29 @@ TEST(Planner, UnevenPartsAreGatheredByThePiece) {
 }
 
 TEST_F(Usual, partialToWholeIsAnAllReduce) {
-  Plan plan =
+  Planned plan =
       this->plan("[did(dp) * _, _], partial = [tp : sum]", "[did(dp) * _, _]");
   EXPECT_EQ(plan.chosen.text, "all-reduce over [tp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 2 * 2 * 3 / 4);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes / 2 * 2 * 3 / 4);
+  EXPECT_EQ(plan.lowerBound, bytes / 2 * 2 * 3 / 4);
   EXPECT_EQ(plan.chosen.cost.copies, 0);
 }
 
 TEST_F(Usual, partialToSplitIsAReduceScatter) {
   for (auto dims :
        {"[did(dp) * did(tp) * _, _]", "[did(dp) * _, did(tp) * _]"}) {
-    Plan plan = this->plan("[did(dp) * _, _], partial = [tp : sum]", dims);
+    Planned plan = this->plan("[did(dp) * _, _], partial = [tp : sum]", dims);
     EXPECT_EQ(plan.chosen.text, "reduce-scatter over [tp]");
     EXPECT_EQ(plan.chosen.steps[0].combiner, Combiner::Sum);
     EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 2 * 3 / 4);
-    EXPECT_EQ(plan.lowerBoundBytes, bytes / 2 * 3 / 4);
+    EXPECT_EQ(plan.lowerBound, bytes / 2 * 3 / 4);
     EXPECT_EQ(plan.chosen.cost.copies, 0);
     EXPECT_LE(plan.chosen.cost.peakBytes, bytes / 2 + bytes / 8);
   }
 }
 
 TEST_F(Usual, aSplitThatIsFreeComesBeforeTheReduction) {
-  Plan plan =
+  Planned plan =
       this->plan("[_, _], partial = [tp : max]", "[did(dp) * did(tp) * _, _]");
   EXPECT_EQ(plan.chosen.text,
             "local slice over [dp], then reduce-scatter over [tp]");
@@ -190,7 +199,7 @@ TEST_F(Usual, aSplitThatIsFreeComesBeforeTheReduction) {
 }
 
 TEST_F(Usual, idleDevicesHelpToReduce) {
-  Plan plan = this->plan("[_, _], partial = [tp : sum]", "[_, _]");
+  Planned plan = this->plan("[_, _], partial = [tp : sum]", "[_, _]");
   EXPECT_EQ(plan.chosen.text, "local slice over [dp], then all-reduce over "
                               "[tp], then all-gather over [dp]");
   EXPECT_LT(plan.chosen.cost.bytesReceived, bytes * 2 * 3 / 4);
@@ -198,8 +207,8 @@ TEST_F(Usual, idleDevicesHelpToReduce) {
 }
 
 TEST_F(Usual, partialStatesThatStayGoAlong) {
-  Plan plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
-                         "[_, did(tp) * _], partial = [dp : sum]");
+  Planned plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
+                            "[_, did(tp) * _], partial = [dp : sum]");
   EXPECT_EQ(plan.chosen.text, "all-to-all over [tp]");
   plan = this->plan("[_, _], partial = [(dp, tp) : sum]",
                     "[did(tp) * _, _], partial = [dp : sum]");
@@ -207,7 +216,7 @@ TEST_F(Usual, partialStatesThatStayGoAlong) {
 }
 
 TEST_F(Usual, wholeToPartialIsFree) {
-  Plan plan = this->plan("[_, _]", "[_, _], partial = [tp : sum]");
+  Planned plan = this->plan("[_, _]", "[_, _], partial = [tp : sum]");
   EXPECT_EQ(plan.chosen.text, "whole to partial over [tp]");
   EXPECT_EQ(plan.chosen.cost.seconds, 0);
 }
@@ -216,7 +225,7 @@ TEST_F(Usual, splitToPartialIsFree) {
   for (const char *split :
        {"[did(tp) * _, _]", "[_ * did(tp), _]",
         "[did(tp:(1)2) * _, did(tp:(2)2) * _]", "[did(tp:(1)2) * _, _]"}) {
-    Plan plan = this->plan(split, "[_, _], partial = [tp : sum]");
+    Planned plan = this->plan(split, "[_, _], partial = [tp : sum]");
     EXPECT_EQ(plan.chosen.text, "split to partial over [tp]") << split;
     EXPECT_EQ(plan.chosen.cost.seconds, 0) << split;
   }
@@ -231,14 +240,14 @@ TEST_F(Usual, splitToPartialIsFree) {
                   "[did(tp:(2)2) * _, did(dp) * _], partial = [tp:(1)2 : sum]"),
         std::pair("[did(dp) * _, _]",
                   "[did(tp) * _, _], partial = [dp : sum]")}) {
-    Plan plan = this->plan(from, to);
+    Planned plan = this->plan(from, to);
     EXPECT_EQ(plan.chosen.text.find("split to partial"), 0u) << to;
     EXPECT_EQ(plan.chosen.cost.seconds, 0) << to;
-    EXPECT_EQ(plan.lowerBoundBytes, 0) << to;
+    EXPECT_EQ(plan.lowerBound, 0) << to;
   }
   // Another split stays, and one that goes is gathered.
-  Plan plan = this->plan("[did(dp) * did(tp) * _, _]",
-                         "[did(dp) * _, _], partial = [tp : max]");
+  Planned plan = this->plan("[did(dp) * did(tp) * _, _]",
+                            "[did(dp) * _, _], partial = [tp : max]");
   EXPECT_EQ(plan.chosen.text, "split to partial over [tp]");
   plan =
       this->plan("[did(tp) * _, did(dp) * _]", "[_, _], partial = [tp : sum]");
@@ -247,22 +256,22 @@ TEST_F(Usual, splitToPartialIsFree) {
 
 TEST_F(Usual, whatNewPartsLackIsSharedAmongTheirDevices) {
   // All rows in halves over tp, of which half is there: a quarter each.
-  Plan plan = this->plan("[did(dp) * _, _]", "[_, _], partial = [tp : sum]");
+  Planned plan = this->plan("[did(dp) * _, _]", "[_, _], partial = [tp : sum]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
+  EXPECT_EQ(plan.lowerBound, bytes / 8);
   // Of the other half of the columns each receives a quarter.
   plan =
       this->plan("[did(tp) * _, did(dp) * _]", "[_, _], partial = [tp : sum]");
   EXPECT_EQ(plan.chosen.text, "exchange to partial over [tp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
+  EXPECT_EQ(plan.lowerBound, bytes / 8);
   // Of half of its rows of dp's quarter each has all, and receives half of the
   // rest.
   plan = this->plan("[did(tp:(1)2) * did(dp) * _, _]",
                     "[did(dp) * _, _], partial = [tp:(1)2 : sum]");
   EXPECT_EQ(plan.chosen.text, "exchange to partial over [tp:(1)2]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 8);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes / 8);
+  EXPECT_EQ(plan.lowerBound, bytes / 8);
   // A small sum becomes another in one reduction.
   shape = {8, 16};
   plan = this->plan("[did(dp) * _, _], partial = [tp : sum]",
@@ -272,8 +281,8 @@ TEST_F(Usual, whatNewPartsLackIsSharedAmongTheirDevices) {
 
 TEST_F(Usual, aSumBecomesAnotherByParts) {
   // Of each half one device of the new sum gets the total.
-  Plan plan = this->plan("[did(tp:(2)2) * _, _], partial = [dp : sum]",
-                         "[did(tp:(2)2) * _, _], partial = [tp:(1)2 : sum]");
+  Planned plan = this->plan("[did(tp:(2)2) * _, _], partial = [dp : sum]",
+                            "[did(tp:(2)2) * _, _], partial = [tp:(1)2 : sum]");
   EXPECT_EQ(plan.chosen.text,
             "local slice over [tp:(1)2], then all-reduce over [dp], then split "
             "to partial over [tp:(1)2]");
@@ -285,22 +294,22 @@ TEST_F(Usual, aSumBecomesAnotherByParts) {
 }
 
 TEST_F(Usual, aSumThatStaysMayBeCombinedOnTheWay) {
-  Plan plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
-                         "[_, _], partial = [dp : sum]");
+  Planned plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
+                            "[_, _], partial = [dp : sum]");
   EXPECT_EQ(plan.chosen.text, "reduce-scatter over [dp], then exchange to "
                               "partial over [dp]");
   EXPECT_EQ(plan.chosen.cost.bytesReceived, bytes / 2);
-  EXPECT_EQ(plan.lowerBoundBytes, bytes * 3 / 8);
+  EXPECT_EQ(plan.lowerBound, bytes * 3 / 8);
 }
 
 TEST(Planner, WhatOneDeviceHasLeavesIt) {
   // Two need what it alone has, and share it.
   Mesh mesh = makeMesh("<x=4>");
-  Plan plan = planned("[did(x) * _]",
-                      "[did(x:(2)2) * _], partial = [x:(1)2 : sum]", {8}, mesh);
+  Planned plan = planned(
+      "[did(x) * _]", "[did(x:(2)2) * _], partial = [x:(1)2 : sum]", {8}, mesh);
   EXPECT_EQ(plan.chosen.cost.bytesReceived, 1 * 4);
   EXPECT_EQ(plan.chosen.cost.bytesSent, 2 * 4);
-  EXPECT_EQ(plan.lowerBoundBytes, 2 * 4);
+  EXPECT_EQ(plan.lowerBound, 2 * 4);
 }
 
 TEST(Planner, PartsOfAnAxisThatDoNotFitBecomePartial) {
@@ -314,10 +323,10 @@ TEST(Planner, PartsOfAnAxisThatDoNotFitBecomePartial) {
                    "[did(x:(2)3) * _, _], "
                    "partial = [x:(1)2 : max]",
                    4 * 12)}) {
-    Plan plan = planned(from, to, {12, 12}, mesh);
+    Planned plan = planned(from, to, {12, 12}, mesh);
     const int64_t teams = plan.chosen.steps[0].to.partial[0].axes[0].size;
-    EXPECT_EQ(plan.lowerBoundBytes, lacks * 4 / teams) << from;
-    EXPECT_EQ(plan.chosen.cost.bytesReceived, plan.lowerBoundBytes) << from;
+    EXPECT_EQ(plan.lowerBound, lacks * 4 / teams) << from;
+    EXPECT_EQ(plan.chosen.cost.bytesReceived, plan.lowerBound) << from;
     EXPECT_EQ(plan.chosen.text.find(lacks ? "exchange to partial over"
                                           : "split to partial over"),
               0u);
@@ -329,7 +338,7 @@ TEST_F(Usual, whatWasDescribedIsFoundAtOtherSizes) {
     return Move{shape, 4, view("[_, _], partial = [tp : sum]", shape, mesh),
                 view("[_, _]", shape, mesh)};
   };
-  Plan large = planned(moveOf(shape), mesh);
+  Planned large = planned(moveOf(shape), mesh);
   ASSERT_TRUE(large.loser);
   const std::string text = describe(*large.loser);
   EXPECT_EQ(text, "local slice over [dp], then all-reduce over [tp], then "
@@ -348,7 +357,7 @@ TEST_F(Usual, whatWasDescribedIsFoundAtOtherSizes) {
 }
 
 TEST_F(Usual, subAxes) {
-  Plan plan = this->plan("[did(tp) * _, _]", "[did(tp:(1)2) * _, _]");
+  Planned plan = this->plan("[did(tp) * _, _]", "[did(tp:(1)2) * _, _]");
   EXPECT_EQ(plan.chosen.text, "all-gather over [tp:(2)2]");
   plan = this->plan("[_, _], partial = [tp : sum]",
                     "[did(tp:(2)2) * _, _], partial = [tp:(1)2 : sum]");
@@ -358,7 +367,7 @@ TEST_F(Usual, subAxes) {
 TEST(Planner, SeveralCombinersAreReducedInOrder) {
   Mesh mesh = makeMesh("<x=2, y=3>");
   Shape shape = {12};
-  Plan plan =
+  Planned plan =
       planned("[_], partial = [x : max, y : sum]", "[_]", shape, mesh, 1 << 20);
   EXPECT_EQ(plan.chosen.text, "reduce-scatter over [y], then reduce-scatter "
                               "over [x], then all-gather over [x, y]");
@@ -502,7 +511,7 @@ static Ratios worstRatio(const char *meshText, const Shape &shape,
       double least = best(i, j);
       if (std::isinf(least))
         continue;
-      Plan plan = planned({shape, bytes, views[i], views[j]}, mesh, machine);
+      Planned plan = planned({shape, bytes, views[i], views[j]}, mesh, machine);
       double seconds = plan.chosen.cost.seconds;
       if (least == 0) {
         EXPECT_EQ(seconds, 0);
