@@ -106,9 +106,9 @@ double tv::getWork(Operation *op, const Placement &placement,
 // Candidates
 //===----------------------------------------------------------------------===//
 
-static layout::AxisOrder axisOrderOf(const Placement &placement,
-                                     const layout::Mesh &mesh) {
-  layout::AxisOrder order(mesh);
+/// `order` with the axes of `placement` behind it.
+static layout::AxisOrder withAxesOf(const Placement &placement,
+                                    layout::AxisOrder order) {
   for (const auto *views : {&placement.operands, &placement.results})
     for (const View &view : *views)
       order.add(view);
@@ -150,6 +150,13 @@ getCandidates(const PlacedOp &op, const layout::AxisOrder &order) {
       look(view, dims);
   for (auto [view, dims] : llvm::zip_equal(actual.results, rule.results))
     look(view, dims);
+
+  // Of equals the first is taken, wherever operands stand.
+  for (std::vector<Product> &products : candidates)
+    llvm::stable_sort(llvm::MutableArrayRef(products).drop_front(),
+                      [&](const Product &a, const Product &b) {
+                        return order.keyOf(a) < order.keyOf(b);
+                      });
 
   // Without what another factor wants, in whole or in part.
   std::vector<std::vector<Product>> full = candidates;
@@ -210,9 +217,10 @@ static llvm::SmallVector<Delay> getDelays(const PlacedOp &op,
 namespace {
 class Search {
 public:
-  Search(Operation *op, const Placement &actual, Moves &moves, bool explain)
-      : op(op), actual(actual), moves(moves), explain(explain),
-        mesh(getView(op->getResult(0)).getLayoutMesh()) {}
+  Search(Operation *op, const Placement &actual, Moves &moves,
+         const layout::AxisOrder &programOrder, bool explain)
+      : op(op), actual(actual), moves(moves), programOrder(programOrder),
+        explain(explain), mesh(getView(op->getResult(0)).getLayoutMesh()) {}
 
   void tryReinterpretation(ReinterpretOpInterface op);
   void tryDivisions(const PlacedOp &placed);
@@ -228,6 +236,7 @@ private:
   Operation *op;
   const Placement &actual;
   Moves &moves;
+  const layout::AxisOrder &programOrder;
   const bool explain;
   const layout::Mesh &mesh;
 };
@@ -331,7 +340,7 @@ void Search::tryReinterpretation(ReinterpretOpInterface op) {
 }
 
 void Search::tryDivisions(const PlacedOp &placed) {
-  const layout::AxisOrder order = axisOrderOf(actual, mesh);
+  const layout::AxisOrder order = withAxesOf(actual, programOrder);
   std::vector<std::vector<Product>> candidates = getCandidates(placed, order);
   llvm::SmallVector<Delay> delays = getDelays(placed, order);
 
@@ -420,8 +429,10 @@ void Search::tryWholeDims(const PlacedOp &placed,
 }
 
 static FailureOr<Choice> choosePlacement(Operation *op, const Placement &actual,
-                                         Moves &moves, bool explain) {
-  Search search(op, actual, moves, explain);
+                                         Moves &moves,
+                                         const layout::AxisOrder &order,
+                                         bool explain) {
+  Search search(op, actual, moves, order, explain);
   if (auto reinterpretation = dyn_cast<ReinterpretOpInterface>(op))
     search.tryReinterpretation(reinterpretation);
   if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op))
@@ -434,10 +445,20 @@ static FailureOr<Choice> choosePlacement(Operation *op, const Placement &actual,
   return *search.best;
 }
 
+const layout::AxisOrder &Choices::orderOf(Operation *op) {
+  if (!order) {
+    order.emplace(getView(op->getResult(0)).getLayoutMesh());
+    for (Value argument : op->getBlock()->getArguments())
+      if (ViewAttr view = getView(argument))
+        order->add(view.getView());
+  }
+  return *order;
+}
+
 FailureOr<Choice> Choices::get(Operation *op, const Placement &actual) {
   // A region is not looked at.
   if (op->getNumRegions())
-    return choosePlacement(op, actual, moves, explain);
+    return choosePlacement(op, actual, moves, orderOf(op), explain);
   std::vector<int64_t> looks = {
       reinterpret_cast<int64_t>(op->getName().getAsOpaquePointer()),
       reinterpret_cast<int64_t>(withoutNotes(op).getAsOpaquePointer()),
@@ -463,7 +484,8 @@ FailureOr<Choice> Choices::get(Operation *op, const Placement &actual) {
   Key key(std::move(looks), actual.operands, actual.results);
   if (auto choice = known.find(key); choice != known.end())
     return choice->second;
-  FailureOr<Choice> choice = choosePlacement(op, actual, moves, explain);
+  FailureOr<Choice> choice =
+      choosePlacement(op, actual, moves, orderOf(op), explain);
   if (succeeded(choice))
     known.emplace(std::move(key), *choice);
   return choice;

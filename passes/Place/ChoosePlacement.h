@@ -9,6 +9,7 @@
 #ifndef TESSERA_PLACE_CHOOSEPLACEMENT_H
 #define TESSERA_PLACE_CHOOSEPLACEMENT_H
 
+#include "Layout/AxisOrder.h"
 #include "Place/Moves.h"
 #include "Place/Placement.h"
 
@@ -61,8 +62,12 @@ public:
   void remark(mlir::Operation *op, const Choice &choice) const;
 
 private:
+  /// Axes by where arguments of the function of `op` have them.
+  const layout::AxisOrder &orderOf(mlir::Operation *op);
+
   Moves &moves;
   bool explain;
+  std::optional<layout::AxisOrder> order;
   using Key = std::tuple<std::vector<int64_t>, std::vector<layout::View>,
                          std::vector<layout::View>>;
   std::map<Key, Choice> known;
