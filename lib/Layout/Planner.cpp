@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Layout/Planner.h"
+#include "Layout/AxisOrder.h"
 #include "Layout/PlanViews.h"
 #include "Layout/Traffic.h"
 #include "Layout/ViewInternal.h"
@@ -76,6 +77,7 @@ private:
                     const std::vector<SubAxis> &contract) const;
 
   // Candidates.
+  std::vector<SubAxis> othersOf(const View &view) const;
   void keep(const std::vector<Partial> &kept);
   void proposeKeeping(const std::vector<Partial> &kept);
   Chain start() const { return {{}, from}; }
@@ -331,6 +333,15 @@ void Planner::propose(Chain chain) {
   candidates.push_back(std::move(candidate));
 }
 
+/// The axes that do not split `view`, in the order in which views of the move
+/// have them, whatever that of the mesh is.
+std::vector<SubAxis> Planner::othersOf(const View &view) const {
+  AxisOrder order(mesh);
+  order.add(move.from);
+  order.add(move.to);
+  return order.sorted(unusedAxes(mesh, axesOf(view)));
+}
+
 /// From where the chain is to `to`: in one step; the rest of the move, then an
 /// all-gather; and where one sender serves many, a scatter and an all-gather,
 /// or even parts first.
@@ -371,7 +382,7 @@ void Planner::proposeMoves(const Chain &chain) {
       proposeOver(*spread);
   }
   if (traffic.sent > traffic.received) {
-    if (auto spread = views.scattered(to, unusedAxes(mesh, axesOf(to))))
+    if (auto spread = views.scattered(to, othersOf(to)))
       proposeOver(*spread);
     proposeOver(views.evened(chain.at));
   }
@@ -408,7 +419,7 @@ void Planner::proposeReductions() {
   reduce(base, views.sliced(base.at, to, contract));
   reduce(base, base.at);
   reduceScattered(base);
-  std::vector<SubAxis> idle = unusedAxes(mesh, axesOf(base.at));
+  std::vector<SubAxis> idle = othersOf(base.at);
   std::optional<View> spread;
   if (!idle.empty()) {
     spread = views.scatteredInBoth(base.at, to, idle);
@@ -453,7 +464,7 @@ void Planner::proposeParts(const Chain &chain) {
   if (direct.sent <= direct.received)
     return;
   for (const std::optional<View> &spread :
-       {views.scattered(to, unusedAxes(mesh, axesOf(to))),
+       {views.scattered(to, othersOf(to)),
         std::optional(views.evened(chain.at))})
     if (spread && !samePlaces(*spread, chain.at)) {
       Chain scattered = chain;
