@@ -46,13 +46,11 @@ private:
     bool isExchange = false;
   };
 
-  /// The time until a value lies in a view, whether it is an exchange that
-  /// brings it there, and else of which kind the small move is, or -1: an op
-  /// waits for exchanges of all its operands together, and for those of a kind.
+  /// The time until a value lies in a view, and whether it is an exchange that
+  /// brings it there: an op waits for those of all its operands together.
   struct Reach {
     double seconds = std::numeric_limits<double>::infinity();
     bool isExchange = false;
-    int kind = -1;
   };
 
   /// Ops that are placed at once, in order. All of them make one value; those

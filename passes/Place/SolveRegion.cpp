@@ -164,11 +164,8 @@ Placer::Reach Placer::reach(const Region &region, Value source, int view) {
       return least;
     }
   }
-  if (least.seconds == kNever)
-    return least;
-  least.isExchange = ways.isExchange(source, nearest, view);
-  if (!least.isExchange)
-    least.kind = ways.kindOf(source, nearest, view);
+  least.isExchange =
+      least.seconds < kNever && ways.isExchange(source, nearest, view);
   return least;
 }
 
@@ -353,7 +350,7 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     double limit = bound;
     if (auto same = made.find(way.result); same != made.end())
       limit = std::min(limit, same->second.seconds);
-    // One after the other, or at the least all with one latency.
+    // One after the other, or at the least all by exchanges of one latency.
     double sum, together;
     auto add = [&](double seconds) {
       sum += seconds;
@@ -371,19 +368,14 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     }
     sum = way.work;
     together = way.work + latency;
-    double exchanges = 0, others = 0; // with one before
-    SmallVector<int> kinds;
+    double exchanges = 0;
     for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
       const Reach how = reach(region, source, view);
       exchanges += how.isExchange;
-      if (how.kind >= 0 && llvm::is_contained(kinds, how.kind))
-        ++others;
-      else if (how.kind >= 0)
-        kinds.push_back(how.kind);
       if (!add(how.seconds))
         return;
     }
-    sum -= latency * (std::max(exchanges - 1, 0.) + others);
+    sum -= latency * std::max(exchanges - 1, 0.);
     if (sum > limit)
       return;
     const Lie better = {sum, &way, exchanges == 1 && isOnTheWay(placed.op)};
