@@ -368,31 +368,31 @@ func.func @main(%do: !q, %q: !q, %c: !c) -> (!a, !q, !q, !q, !c) {
 !k = tensor<?x2x?x4xf32>
 !o = tensor<?x4x?x4xf32>
 !lse = tensor<?x4x?xf32>
-!sr = tensor<?xf32, #tv.view<#m, [did(tp) * _]>>
+!sr_of_lse = tensor<?xf32, #tv.view<#m, [did(tp) * _]>>
 func.func @main(%do: !q {tv.dims = ["b", "s"]}, %q: !q {tv.dims = ["b", "s"]},
                 %k: !k {tv.dims = ["b", "m"]}, %v: !k {tv.dims = ["b", "m"]},
-                %rel: !sr {tv.dims = ["m"]})
-    -> (!o, !k, !k, !sr) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
+                %rel: !sr_of_lse {tv.dims = ["m"]})
+    -> (!o, !k, !k, !sr_of_lse) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
   %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!o, !lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%at] : !sr -> f32
+      %r = tv.load %rel[%at] : !sr_of_lse -> f32
       %t = arith.addf %s, %r : f32
       tv.yield %t : f32
     }
   %dq, %dk, %dv, %dr = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
-      captured %rel : (!q, !q, !k, !k, !o, !lse, !sr) -> (!o, !k, !k, !sr)
+      captured %rel : (!q, !q, !k, !k, !o, !lse, !sr_of_lse) -> (!o, !k, !k, !sr_of_lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%at] : !sr -> f32
+      %r = tv.load %rel[%at] : !sr_of_lse -> f32
       %t = arith.addf %s, %r : f32
       tv.yield %t : f32
     }
-  return %dq, %dk, %dv, %dr : !o, !k, !k, !sr
+  return %dq, %dk, %dv, %dr : !o, !k, !k, !sr_of_lse
 }
 
 // -----
@@ -409,45 +409,45 @@ func.func @main(%do: !q {tv.dims = ["b", "s"]}, %q: !q {tv.dims = ["b", "s"]},
 !k = tensor<?x2x?x4xf32>
 !o = tensor<?x4x?x4xf32>
 !lse = tensor<?x4x?xf32>
-!rel = tensor<4x?xbf16, #tv.view<#m, [_, did(tp) * _]>>
-!table = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!rel_of_lse = tensor<4x?xbf16, #tv.view<#m, [_, did(tp) * _]>>
+!table_of_lse = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>
 !ids = tensor<?xi32>
 func.func @main(%do: !q {tv.dims = ["b", "s"]}, %q: !q {tv.dims = ["b", "s"]},
                 %k: !k {tv.dims = ["b", "m"]}, %v: !k {tv.dims = ["b", "m"]},
-                %rel: !rel {tv.dims = ["m"]},
-                %table: !table {tv.dims = ["m"]}, %ids: !ids {tv.dims = ["s"]})
-    -> (!o, !k, !k, !rel, !table) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
+                %rel: !rel_of_lse {tv.dims = ["m"]},
+                %table: !table_of_lse {tv.dims = ["m"]}, %ids: !ids {tv.dims = ["s"]})
+    -> (!o, !k, !k, !rel_of_lse, !table_of_lse) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
   %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!o, !lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%h, %at] : !rel -> bf16
+      %r = tv.load %rel[%h, %at] : !rel_of_lse -> bf16
       %rr = arith.extf %r : bf16 to f32
       %i = tv.load %ids[%qi] : !ids -> i32
       %ii = arith.index_cast %i : i32 to index
-      %e = tv.load %table[%ii, %h] : !table -> f32
+      %e = tv.load %table[%ii, %h] : !table_of_lse -> f32
       %t = arith.addf %s, %rr : f32
       %u = arith.mulf %t, %e : f32
       tv.yield %u : f32
     }
   %dq, %dk, %dv, %dr, %dt = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
       captured %rel, %table
-      : (!q, !q, !k, !k, !o, !lse, !rel, !table) -> (!o, !k, !k, !rel, !table)
+      : (!q, !q, !k, !k, !o, !lse, !rel_of_lse, !table_of_lse) -> (!o, !k, !k, !rel_of_lse, !table_of_lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%h, %at] : !rel -> bf16
+      %r = tv.load %rel[%h, %at] : !rel_of_lse -> bf16
       %rr = arith.extf %r : bf16 to f32
       %i = tv.load %ids[%qi] : !ids -> i32
       %ii = arith.index_cast %i : i32 to index
-      %e = tv.load %table[%ii, %h] : !table -> f32
+      %e = tv.load %table[%ii, %h] : !table_of_lse -> f32
       %t = arith.addf %s, %rr : f32
       %u = arith.mulf %t, %e : f32
       tv.yield %u : f32
     }
-  return %dq, %dk, %dv, %dr, %dt : !o, !k, !k, !rel, !table
+  return %dq, %dk, %dv, %dr, %dt : !o, !k, !k, !rel_of_lse, !table_of_lse
 }
 
 // -----
@@ -464,29 +464,29 @@ func.func @main(%do: !q {tv.dims = ["b", "s"]}, %q: !q {tv.dims = ["b", "s"]},
 !k = tensor<?x2x?x4xf32>
 !o = tensor<?x4x?x4xf32>
 !lse = tensor<?x4x?xf32>
-!sr = tensor<?x3x?xf32, #tv.view<#m, [did(tp) * _, _, _]>>
+!sr_of_lse = tensor<?x3x?xf32, #tv.view<#m, [did(tp) * _, _, _]>>
 func.func @main(%do: !q {tv.dims = ["b", "s"]}, %q: !q {tv.dims = ["b", "s"]},
                 %k: !k {tv.dims = ["b", "m"]}, %v: !k {tv.dims = ["b", "m"]},
-                %rel: !sr {tv.dims = ["m", "s"]})
-    -> (!o, !k, !k, !sr) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
+                %rel: !sr_of_lse {tv.dims = ["m", "s"]})
+    -> (!o, !k, !k, !sr_of_lse) attributes {tv.sizes = {b = 4, s = 9, m = 12}} {
   %o, %lse = tv.attention %q, %k, %v scale(0.5) : (!q, !k, !k) -> (!o, !lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%at, %d, %qi] : !sr -> f32
+      %r = tv.load %rel[%at, %d, %qi] : !sr_of_lse -> f32
       %t = arith.addf %s, %r : f32
       tv.yield %t : f32
     }
   %dq, %dk, %dv, %dr = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.5)
-      captured %rel : (!q, !q, !k, !k, !o, !lse, !sr) -> (!o, !k, !k, !sr)
+      captured %rel : (!q, !q, !k, !k, !o, !lse, !sr_of_lse) -> (!o, !k, !k, !sr_of_lse)
     score_mod (%s: f32, %b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 3 : index
       %d = arith.subi %qi, %ki : index
       %at = arith.addi %d, %c : index
-      %r = tv.load %rel[%at, %d, %qi] : !sr -> f32
+      %r = tv.load %rel[%at, %d, %qi] : !sr_of_lse -> f32
       %t = arith.addf %s, %r : f32
       tv.yield %t : f32
     }
-  return %dq, %dk, %dv, %dr : !o, !k, !k, !sr
+  return %dq, %dk, %dv, %dr : !o, !k, !k, !sr_of_lse
 }
