@@ -472,6 +472,21 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
+// Not so where consumer groups alternate.
+!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+!l = memref<2x4x64xf32, strided<[256, 64, 1]>>
+!w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
+module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
+  func.func private @k(%q: !q, %l: !l, %dq: !q, %dk: !q, %dv: !q, %w: !w) attributes {plan.kernel} {
+    // expected-error @+1 {{a kernel must finish what its blocks sum}}
+    plan.attention_grad %q, %q, %q, %q, %q, %l to %dq, %dk, %dv by %w scale(0.125) causal {schedule.attention = #schedule.attention<rows(64) keys(128) stages(3)>}
+        : !q, !q, !q, !q, !q, !l, !q, !q, !q, !w
+    return
+  }
+}
+
+// -----
+
 // Forward there is none.
 !q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
