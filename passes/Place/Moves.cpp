@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Place/Moves.h"
+#include "Layout/PlanViews.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -123,6 +124,46 @@ bool Moves::isExchange(Value value, const View &from, const View &to,
       getTypicalShape(value), ExtentAnalysis::getElementBytes(value), from, to);
   return plan && (*plan)->chosen.steps.size() == 1 &&
          layout::isFromPeerToPeer((*plan)->chosen.steps[0].kind);
+}
+
+std::optional<Moves::Kind> Moves::kindOf(Value value, const View &from,
+                                         const View &to,
+                                         const layout::Mesh &mesh) {
+  if (from == to)
+    return std::nullopt;
+  const layout::Shape shape = getMaxShape(value);
+  for (const View *view : {&from, &to}) {
+    int64_t bytes = ExtentAnalysis::getElementBytes(value);
+    for (int64_t extent : layout::maxLocalShape(*view, shape, mesh))
+      bytes *= extent;
+    if (!machine.isSmall(bytes))
+      return std::nullopt;
+  }
+  Result<const layout::Plan *> plan = this->plan(value, from, to, mesh);
+  if (!plan || (*plan)->chosen.cost.phases == 0)
+    return std::nullopt;
+  const layout::Step &last = (*plan)->chosen.steps.back();
+  if (last.kind == layout::Step::Kind::Slice)
+    return std::nullopt;
+  return Kind(last.kind, last.axes, last.combiner);
+}
+
+double Moves::savedByKinds(ArrayRef<OperandMove> together,
+                           const layout::Mesh &mesh) {
+  double saved = 0;
+  if (together.size() < 2)
+    return saved;
+  llvm::SmallVector<Kind> kinds;
+  for (const OperandMove &move : together) {
+    std::optional<Kind> kind = kindOf(move.value, move.from, move.to, mesh);
+    if (!kind || layout::isFromPeerToPeer(std::get<0>(*kind)))
+      continue;
+    if (llvm::is_contained(kinds, *kind))
+      saved += machine.latency;
+    else
+      kinds.push_back(std::move(*kind));
+  }
+  return saved;
 }
 
 Result<layout::Price> Moves::price(ArrayRef<OperandMove> together,

@@ -57,6 +57,17 @@ public:
   Result<double> seconds(mlir::Value value, const layout::View &from,
                          const layout::View &to, const layout::Mesh &mesh);
 
+  /// What small moves that go together have in common (tv-merge-reshards).
+  using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
+                          layout::Combiner>;
+  /// Nothing for a move that waits for no others.
+  std::optional<Kind> kindOf(mlir::Value value, const layout::View &from,
+                             const layout::View &to, const layout::Mesh &mesh);
+  /// The seconds less that moves for one op take, as small ones of a kind that
+  /// are not from peer to peer have one latency.
+  double savedByKinds(llvm::ArrayRef<OperandMove> together,
+                      const layout::Mesh &mesh);
+
   /// Of moves for one op. Those from peer to peer go together, as
   /// tv-merge-reshards does it: one latency, and the device that sends much of
   /// one operand may send little of the next. Beyond `limit` seconds it is not

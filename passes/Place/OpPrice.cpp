@@ -73,13 +73,17 @@ static double workOf(Operation *op, const Moves &moves) {
   return getWork(op, *getActualPlacement(op), moves);
 }
 
-Result<layout::Price> tv::priceOf(Operation *op, Moves &moves) {
-  std::vector<OperandMove> paid;
+/// What `op` and the moves that it pays for take; with `kinds`, small ones of a
+/// kind whose results it reads itself go together.
+static Result<layout::Price> priceOf(Operation *op, Moves &moves, bool kinds) {
+  std::vector<OperandMove> paid, direct;
   auto pay = [&](ReshardOp move) {
     if (payerOf(move) != op)
       return;
-    Value from = move.getInputs()[0];
-    paid.push_back({from, placesOf(from), placesOf(move.getResult(0))});
+    Value from = move.getInputs()[0], to = move.getResult(0);
+    paid.push_back({from, placesOf(from), placesOf(to)});
+    if (kinds && firstUserOf(to) == op)
+      direct.push_back(paid.back());
   };
   if (ReshardOp move = asMove(op))
     pay(move);
@@ -91,54 +95,39 @@ Result<layout::Price> tv::priceOf(Operation *op, Moves &moves) {
   layout::Price price(workOf(op, moves));
   if (paid.empty())
     return price;
-  Result<layout::Price> moved =
-      moves.price(paid, getView(paid[0].value).getLayoutMesh(), HUGE_VAL);
+  const layout::Mesh &mesh = getView(paid[0].value).getLayoutMesh();
+  Result<layout::Price> moved = moves.price(paid, mesh, HUGE_VAL);
   if (!moved)
     return moved.error();
   price += *moved;
+  price.seconds -= moves.savedByKinds(direct, mesh);
   return price;
+}
+
+Result<layout::Price> tv::priceOf(Operation *op, Moves &moves) {
+  // What is returned would be kept until then.
+  return ::priceOf(op, moves, /*kinds=*/!op->hasTrait<OpTrait::IsTerminator>());
 }
 
 //===----------------------------------------------------------------------===//
 // A function
 //===----------------------------------------------------------------------===//
 
-using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
-                        layout::Combiner>;
-
-/// What a device has of `value`.
-static bool isSmall(Value value, const Moves &moves) {
-  ViewAttr view = getView(value);
-  int64_t bytes = ExtentAnalysis::getElementBytes(value);
-  for (int64_t extent : layout::maxLocalShape(
-           view.getView(), moves.getTypicalShape(value), view.getLayoutMesh()))
-    bytes *= extent;
-  return moves.getMachine().isSmall(bytes);
-}
-
 /// Nothing for what does not wait. What goes from peer to peer is paid by the
 /// op that needs it.
-static std::optional<Kind> kindOf(ReshardOp move, Moves &moves) {
-  Value from = move.getInputs()[0], to = move.getResult(0);
-  if (!isSmall(from, moves) || !isSmall(to, moves) ||
-      placesOf(from) == placesOf(to))
-    return std::nullopt;
-  auto plan = moves.plan(from, placesOf(from), placesOf(to),
-                         getView(from).getLayoutMesh());
-  if (!plan || (*plan)->chosen.cost.phases == 0)
-    return std::nullopt;
-  const layout::Step &last = (*plan)->chosen.steps.back();
-  if (last.kind == layout::Step::Kind::Slice ||
-      layout::isFromPeerToPeer(last.kind))
-    return std::nullopt;
-  return Kind(last.kind, last.axes, last.combiner);
+static std::optional<Moves::Kind> kindOf(ReshardOp move, Moves &moves) {
+  Value from = move.getInputs()[0];
+  auto kind = moves.kindOf(from, placesOf(from), placesOf(move.getResult(0)),
+                           getView(from).getLayoutMesh());
+  return kind && !layout::isFromPeerToPeer(std::get<0>(*kind)) ? kind
+                                                               : std::nullopt;
 }
 
 std::optional<layout::Price> tv::priceOf(func::FuncOp function, Moves &moves) {
   layout::Price sum;
-  std::map<Kind, SmallVector<Value>> waiting;
+  std::map<Moves::Kind, SmallVector<Value>> waiting;
   for (Operation &op : function.getBody().front()) {
-    Result<layout::Price> price = priceOf(&op, moves);
+    Result<layout::Price> price = ::priceOf(&op, moves, /*kinds=*/false);
     if (!price)
       return std::nullopt;
     sum += *price;
@@ -155,7 +144,7 @@ std::optional<layout::Price> tv::priceOf(func::FuncOp function, Moves &moves) {
       }
     });
     if (ReshardOp move = asMove(&op))
-      if (std::optional<Kind> kind = kindOf(move, moves))
+      if (auto kind = kindOf(move, moves))
         waiting[*kind].push_back(move.getResult(0));
   }
   return sum;

@@ -19,7 +19,8 @@
 // is; then the trees around one such value are placed together, for each view
 // in which that value may lie, but for those that read what another makes.
 // What more operands than one read of other values moves once for all of them;
-// exchanges for the operands of one op have one latency.
+// exchanges for the operands of one op have one latency, as small moves of one
+// kind have.
 //
 //===----------------------------------------------------------------------===//
 

@@ -42,16 +42,23 @@ private:
   struct Lie {
     double seconds;
     const Way *way;
-    /// Whether an exchange comes before it and ops on the way (OpPrice.h).
-    bool isExchange = false;
+    /// Of an exchange, if it comes before it and ops on the way (OpPrice.h).
+    int kind = kAlone;
   };
 
-  /// The time until a value lies in a view, and whether it is an exchange that
-  /// brings it there: an op waits for those of all its operands together.
+  /// The time until a value lies in a view, the kind of the move that brings it
+  /// there, and from where: an op waits for all moves of one kind together.
   struct Reach {
     double seconds = std::numeric_limits<double>::infinity();
-    bool isExchange = false;
+    int kind = kAlone, from = -1;
   };
+  /// The least, and if that is alone the least that is not; it takes less than
+  /// a latency more.
+  struct Reaches {
+    Reach least, joining;
+  };
+  /// Others are those of small moves (Ways.h).
+  static constexpr int kAlone = -1, kExchange = -2;
 
   /// Ops that are placed at once, in order. All of them make one value; those
   /// that are not read by one other of them only are the ends.
@@ -122,7 +129,9 @@ private:
     auto known = reads.find(source);
     return paysParts && known != reads.end() ? double(known->second.size()) : 1;
   }
-  Reach reach(const Region &region, mlir::Value source, int view);
+  const Reaches &reach(const Region &region, mlir::Value source, int view);
+  double join(llvm::MutableArrayRef<Reach> operands,
+              llvm::ArrayRef<const Reaches *> reaches);
   double leastReach(const Region &region, mlir::Value source, int view);
   bool isFree(mlir::OpOperand &use);
   int needOf(mlir::Value value, int from, mlir::OpOperand &use,
@@ -177,7 +186,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> sharedViews;
   llvm::MapVector<mlir::Value, llvm::SmallVector<Read>> reads; ///< shared
   bool paysParts = false; ///< each of these a part of its move
-  llvm::DenseMap<mlir::Value, llvm::DenseMap<int, Reach>> reached;
+  llvm::DenseMap<mlir::Value, std::map<int, Reaches>> reached;
   llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> leastReached;
   int center = -1, copy = -1;
 };

@@ -125,22 +125,31 @@ double Placer::pay(const Region &region, ArrayRef<Shared> shared) {
 }
 
 /// How `source` comes to lie as `view`.
-Placer::Reach Placer::reach(const Region &region, Value source, int view) {
+const Placer::Reaches &Placer::reach(const Region &region, Value source,
+                                     int view) {
   auto [known, isNew] = reached[source].try_emplace(view);
-  Reach &least = known->second;
+  auto &[least, joining] = known->second;
   if (!isNew)
-    return least;
-  int nearest = view;
-  auto consider = [&](int is, double before) {
-    const double time = before + seconds(source, is, view);
-    if (time < least.seconds) {
-      least.seconds = time;
-      nearest = is;
-    }
+    return known->second;
+  const double latency = ways.getLatency();
+  auto consider = [&](int is, const Lie &lie) {
+    const double time = lie.seconds + seconds(source, is, view);
+    if (time >= least.seconds &&
+        time >= std::min(joining.seconds, least.seconds + latency))
+      return;
+    const int kind = is == view ? lie.kind
+                     : ways.isExchange(source, is, view)
+                         ? kExchange
+                         : ways.kindOf(source, is, view);
+    const Reach found = {time, kind, is};
+    if (kind != kAlone && time < joining.seconds)
+      joining = found;
+    if (time < least.seconds)
+      least = found;
   };
   if (source == region.center) {
-    consider(center, 0);
-    consider(copy, 0);
+    consider(center, {0, nullptr});
+    consider(copy, {0, nullptr});
   } else if (auto made = lies.find(source); made != lies.end()) {
     // Those that may be the least are planned first.
     SmallVector<std::pair<double, int>> from;
@@ -148,25 +157,63 @@ Placer::Reach Placer::reach(const Region &region, Value source, int view) {
       from.emplace_back(lie.seconds + leastSeconds(source, is, view), is);
     llvm::sort(from);
     for (auto [atLeast, is] : from) {
-      if (atLeast >= least.seconds)
+      if (atLeast >= least.seconds + latency)
         break;
-      consider(is, made->second.find(is)->second.seconds);
-    }
-    if (least.seconds < kNever && nearest == view) {
-      least.isExchange = made->second.find(view)->second.isExchange;
-      return least;
+      consider(is, made->second.find(is)->second);
     }
   } else {
     for (int is : viewsFor(region, source))
-      consider(is, 0);
+      consider(is, {0, nullptr});
     if (const double payers = payersOf(source); payers > 1) {
-      least.seconds /= payers;
-      return least;
+      least = {least.seconds / payers};
+      joining = {};
     }
   }
-  least.isExchange =
-      least.seconds < kNever && ways.isExchange(source, nearest, view);
-  return least;
+  if (least.kind != kAlone || joining.seconds >= least.seconds + latency)
+    joining = {};
+  return known->second;
+}
+
+/// The time that operands save that come together, each as `reaches` says:
+/// first the least, or so that it joins others.
+double Placer::join(MutableArrayRef<Reach> operands,
+                    ArrayRef<const Reaches *> reaches) {
+  const double latency = ways.getLatency();
+  double saved = 0;
+  SmallVector<int> kinds;
+  auto take = [&](int kind) {
+    if (kind == kAlone)
+      return;
+    if (llvm::is_contained(kinds, kind))
+      saved += latency;
+    else
+      kinds.push_back(kind);
+  };
+  for (auto [operand, how] : llvm::zip_equal(operands, reaches)) {
+    operand = how->least;
+    take(operand.kind);
+  }
+  auto more = [](const Reaches &how) {
+    return how.joining.seconds - how.least.seconds;
+  };
+  for (auto [operand, how] : llvm::zip_equal(operands, reaches)) {
+    const int kind = how->joining.kind;
+    if (kind == kAlone || operand.kind != kAlone)
+      continue;
+    // What the first of its kind takes is made good by those behind it.
+    double gain = llvm::is_contained(kinds, kind) ? latency : 0;
+    gain -= more(*how);
+    for (auto [other, its] : llvm::zip_equal(operands, reaches))
+      if (its != how && other.kind == kAlone && its->joining.kind == kind &&
+          !llvm::is_contained(kinds, kind))
+        gain += latency - more(*its);
+    if (gain <= 0)
+      continue;
+    operand = how->joining;
+    saved -= more(*how);
+    take(kind);
+  }
+  return saved;
 }
 
 /// At most `reach`, without a plan.
@@ -350,7 +397,7 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     double limit = bound;
     if (auto same = made.find(way.result); same != made.end())
       limit = std::min(limit, same->second.seconds);
-    // One after the other, or at the least all by exchanges of one latency.
+    // One after the other, or at the least all with one latency.
     double sum, together;
     auto add = [&](double seconds) {
       sum += seconds;
@@ -368,17 +415,20 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     }
     sum = way.work;
     together = way.work + latency;
-    double exchanges = 0;
+    SmallVector<Reach> operands(sources.size());
+    SmallVector<const Reaches *> reaches;
     for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
-      const Reach how = reach(region, source, view);
-      exchanges += how.isExchange;
-      if (!add(how.seconds))
+      reaches.push_back(&reach(region, source, view));
+      if (!add(reaches.back()->least.seconds))
         return;
     }
-    sum -= latency * std::max(exchanges - 1, 0.);
+    sum -= join(operands, reaches);
     if (sum > limit)
       return;
-    const Lie better = {sum, &way, exchanges == 1 && isOnTheWay(placed.op)};
+    const bool isExchange = operands.size() == 1 &&
+                            operands[0].kind == kExchange &&
+                            isOnTheWay(placed.op);
+    const Lie better = {sum, &way, isExchange ? kExchange : kAlone};
     auto [lie, isNew] = made.insert({way.result, better});
     if (!isNew && sum < lie->second.seconds)
       lie->second = better;
@@ -398,18 +448,15 @@ void Placer::choose(const Region &region, Value value, int view,
   const Way *way = lies[value][view].way;
   Operation *op = value.getDefiningOp();
   chosen[op] = way;
-  for (auto [operand, need] :
-       llvm::zip_equal(op->getOperands(), way->operands)) {
+  SmallVector<Reach> operands(op->getNumOperands());
+  SmallVector<const Reaches *> reaches;
+  for (auto [operand, need] : llvm::zip_equal(op->getOperands(), way->operands))
+    reaches.push_back(&reach(region, sourceOf(operand), need));
+  join(operands, reaches);
+  for (auto [operand, how] : llvm::zip_equal(op->getOperands(), operands)) {
     Value source = sourceOf(operand);
-    auto made = lies.find(source);
-    if (source == region.center || made == lies.end())
-      continue;
-    const double least = reach(region, source, need).seconds;
-    for (const auto &[from, lie] : made->second)
-      if (lie.seconds + seconds(source, from, need) == least) {
-        choose(region, source, from, chosen);
-        break;
-      }
+    if (source != region.center && lies.contains(source))
+      choose(region, source, how.from, chosen);
   }
 }
 

@@ -163,19 +163,10 @@ int Ways::kindOf(Value value, int from, int to) {
   if (from == to)
     return -1;
   auto [kind, isNew] = kindsOfMoves.try_emplace(keyOf(value, from, to), -1);
-  const layout::Machine &machine = moves.getMachine();
-  if (!isNew || !machine.isSmall(localBytes(value, from)) ||
-      !machine.isSmall(localBytes(value, to)))
+  if (!isNew)
     return kind->second;
-  auto plan = moves.plan(value, views[from], views[to], mesh);
-  if (!plan || (*plan)->chosen.cost.phases == 0)
-    return kind->second;
-  const layout::Step &last = (*plan)->chosen.steps.back();
-  if (last.kind != layout::Step::Kind::Slice)
-    kind->second = kinds
-                       .try_emplace({last.kind, last.axes, last.combiner},
-                                    int(kinds.size()))
-                       .first->second;
+  if (auto found = moves.kindOf(value, views[from], views[to], mesh))
+    kind->second = kinds.try_emplace(*found, int(kinds.size())).first->second;
   return kind->second;
 }
 

@@ -117,9 +117,7 @@ private:
   llvm::DenseMap<uint64_t, int> scatteredOf;   ///< by shape and view
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
   llvm::DenseMap<std::pair<int, int>, double> lacksOfMoves;
-  using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
-                          layout::Combiner>;
-  std::map<Kind, int> kinds;
+  std::map<Moves::Kind, int> kinds;
 };
 
 } // namespace tessera::tv

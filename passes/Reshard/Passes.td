@@ -107,11 +107,10 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
     the least time that any placement does, where of those placed op by op half do
     (test/Passes/placement.py). It knows that exchanges go together for the operands of
-    an op, and small moves of values that are returned; not that others do. So how a
-    program is written hardly matters (products transposed, axes by other names or in
-    another order, ops that undo each other: test/Passes/invariance.py), but that of two
-    placements which seem to take the same time the one or the other may be chosen when
-    operands are swapped.
+    an op, and small moves of one kind, and those of values that are returned; not that
+    others do. So how a program is written hardly matters: products transposed, operands
+    swapped, axes by other names or in another order, ops that undo each other
+    (test/Passes/invariance.py).
 
     Effort is bounded. A group of ops that cannot gain a hundredth of what the function
     takes is left as it is: of one layer more is placed anew than of each of 96. So are

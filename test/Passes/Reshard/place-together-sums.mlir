@@ -69,3 +69,28 @@ func.func @open(%x: !x, %w: !w, %t: !t) -> (!y, !y, tensor<f32>) {
   %e = tv.reduce max %a dims [0, 1] : (!y) -> tensor<f32>
   return %a, %b, %e : !y, !y, tensor<f32>
 }
+
+// -----
+
+// Small moves of one kind that one op waits for have one latency, whichever operand comes
+// first.
+// REMARK: [[#@LINE+8]]:1: remark: places ops together: 720 bytes, 10 us
+#m = #tv.mesh<x = 2, y = 2>
+!x = tensor<12x12xf32, #tv.view<#m, [_, did(x) * _]>>
+!rows = tensor<12x12xf32, #tv.view<#m, [did(x) * _, _]>>
+!blocks = tensor<12x12xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!y = tensor<12x12xf32, #tv.view<#m, [_, did(y) * _]>>
+!t = tensor<12x12xf32>
+// CHECK-LABEL: @one_latency
+func.func @one_latency(%a: !x, %b: !rows, %c: !blocks, %d: !x, %e: !blocks, %f: !y) -> !y {
+  %0 = tv.matmul %a, %b : (!x, !rows) -> !t
+  %1 = tv.matmul %0, %c : (!t, !blocks) -> !t
+  %2 = tv.exp %e : (!blocks) -> !t
+  %3 = tv.add %f, %2 : (!y, !t) -> !t
+  %4 = tv.add %3, %d : (!t, !x) -> !t
+  // CHECK: %[[A:.*]] = tv.reshard {{.*}}partial = [x : sum]>>) -> {{.*}}[12, did(y) * 6]>>
+  // CHECK-NEXT: %[[B:.*]] = tv.reshard {{.*}}partial = [x : sum]>>) -> {{.*}}[12, did(y) * 6]>>
+  // CHECK-NEXT: tv.mul %[[A]], %[[B]]
+  %5 = tv.mul %4, %1 : (!t, !t) -> !y
+  return %5 : !y
+}

@@ -220,3 +220,30 @@ func.func @stages(%x: !first, %v: !first, %w: !second) -> !second {
   %2 = tv.matmul %1, %w : (!x, !second) -> !second
   return %2 : !second
 }
+
+// -----
+
+// Of what takes as long, that which an exchange brings to an op late joins another one there: the
+// product's moves with that of the last argument.
+#m = #tv.mesh<x = 2, y = 2>
+!blocks = tensor<6144x6144xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!w = tensor<3072x6144xf32, #tv.view<#m, [did(y) * did(x) * _, _]>>
+!turned = tensor<6144x12288xf32, #tv.view<#m, [did(y) * _, did(x) * _]>>
+!wide = tensor<6144x12288xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!columns = tensor<6144x12288xf32, #tv.view<#m, [_, did(x) * _]>>
+!rows = tensor<6144x12288xf32, #tv.view<#m, [did(x) * _, _]>>
+!t = tensor<6144x12288xf32>
+// CHECK-LABEL: @joins_late
+func.func @joins_late(%a: !blocks, %w: !w, %c: !turned, %d: !wide, %e: !columns, %f: !rows) -> !blocks {
+  %0 = tv.add %d, %e : (!wide, !columns) -> !t
+  // CHECK: tv.mul %arg2
+  // CHECK-NEXT: %[[A:.*]] = tv.reshard
+  // CHECK-NEXT: %[[B:.*]] = tv.reshard
+  // CHECK-NEXT: tv.add %[[A]], %[[B]]
+  %1 = tv.mul %c, %0 : (!turned, !t) -> !t
+  %2 = tv.add %1, %f : (!t, !rows) -> !t
+  %3 = tv.matmul %w, %2 : (!w, !t) -> tensor<3072x12288xf32>
+  %4 = tv.reshape %3 : (tensor<3072x12288xf32>) -> tensor<6144x6144xf32>
+  %5 = tv.mul %a, %4 : (!blocks, tensor<6144x6144xf32>) -> !blocks
+  return %5 : !blocks
+}
