@@ -46,7 +46,8 @@ static std::optional<Followers>
 findFollowers(int first, const View &view,
               const std::vector<Propagation::Tensor> &tensors,
               const std::vector<Propagation::Node> &nodes,
-              const std::vector<std::vector<int>> &nodesOfTensor) {
+              const std::vector<std::vector<int>> &nodesOfTensor,
+              const layout::Mesh &mesh) {
   Followers found;
   std::vector<int> pending = {first};
   found.views[first] = view;
@@ -61,11 +62,22 @@ findFollowers(int first, const View &view,
       const auto use = std::ranges::find(node.operands, tensor);
       if (use == node.operands.end())
         continue; // what makes it
-      if (node.forward)
-        return std::nullopt;
+      const View &before = tensors[tensor].view, after = found.views[tensor];
+      if (node.forward) { // the same elements, as a reshape's
+        const int made = node.results[0];
+        const Propagation::Tensor &other = tensors[made];
+        Result<View> even = node.forward(before), kept = node.forward(after);
+        if (!even || !kept ||
+            std::ranges::find(other.open, Propagation::kClosed) !=
+                other.open.end() ||
+            layout::canonicalize(*even, other.shape, mesh) != other.view)
+          return std::nullopt;
+        found.views[made] = layout::canonicalize(*kept, other.shape, mesh);
+        pending.push_back(made);
+        continue;
+      }
       found.nodes.insert(number);
       const auto &dims = node.rule.operands[use - node.operands.begin()];
-      const View &before = tensors[tensor].view, after = found.views[tensor];
       for (size_t d = 0; d < dims.size(); ++d) {
         const layout::Dim &even = before.dims[d], &kept = after.dims[d];
         if (even == kept)
@@ -187,7 +199,7 @@ void Propagation::keepBox(int number) {
   if (!differs || !move)
     return;
   std::optional<Followers> followers =
-      findFollowers(to, kept, tensors, nodes, nodesOfTensor);
+      findFollowers(to, kept, tensors, nodes, nodesOfTensor, mesh);
   if (!followers)
     return;
   layout::Price even((*move)->chosen.cost), asTheyLie;

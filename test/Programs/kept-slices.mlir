@@ -23,3 +23,26 @@ func.func @main(%x: !x, %w: !w) -> (!y, !s, !t) {
   %t = tv.slice %n offsets [9, 0] : (!x) -> !t
   return %y, %a, %t : !y, !s, !t
 }
+
+// -----
+
+// A reshape of it and what follows that, too.
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: nothing
+// RAN tp=3: nothing
+// RAN tp=4: nothing
+#m = #tv.mesh<tp = 4>
+!x = tensor<16x2x4xf32, #tv.view<#m, [did(tp) * _, _, _]>>
+!s = tensor<10x2x4xf32>
+!r = tensor<20x4xf32>
+!w = tensor<6x4xf32>
+func.func @main(%x: !x, %w: !w) -> (!s, tensor<20x6xf32>, tensor<80xf32>) {
+  %s = tv.slice %x offsets [3, 0, 0] : (!x) -> !s
+  %r = tv.reshape %s : (!s) -> !r
+  %y = tv.linear %r, %w : (!r, !w) -> tensor<20x6xf32>
+  %e = tv.exp %r : (!r) -> !r
+  %f = tv.reshape %e : (!r) -> tensor<80xf32>
+  return %s, %y, %f : !s, tensor<20x6xf32>, tensor<80xf32>
+}

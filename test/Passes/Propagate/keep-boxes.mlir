@@ -69,3 +69,39 @@ func.func @balanced_for_long_work(%x: !x, %w: !w) -> !s {
   %z = tv.linear %y, %w : (!s, !w) -> !s
   return %z : !s
 }
+
+// -----
+
+// So does a reshape of it, and what follows that.
+// CHECK-LABEL: @through_a_reshape
+// CHECK: tv.slice {{.*}} -> tensor<10x4xf32, #tv.view<#mesh, [(did(tp) * 4 | 3:13), 4]>>
+// CHECK: tv.reshape {{.*}} -> tensor<40xf32, #tv.view<#mesh, [(did(tp) * 4 | 3:13) * 4]>>
+// CHECK: tv.exp {{.*}} -> tensor<40xf32, #tv.view<#mesh, [(did(tp) * 4 | 3:13) * 4]>>
+// CHECK-NOT: tv.reshard
+// CHECK: return
+#m = #tv.mesh<tp = 4>
+!x = tensor<16x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!s = tensor<10x4xf32>
+!r = tensor<40xf32>
+func.func @through_a_reshape(%x: !x) -> (!s, !r) {
+  %s = tv.slice %x offsets [3, 0] : (!x) -> !s
+  %r = tv.reshape %s : (!s) -> !r
+  %e = tv.exp %r : (!r) -> !r
+  return %s, %e : !s, !r
+}
+
+// -----
+
+// But none that is split by a view of the user's.
+// CHECK-LABEL: @balanced_for_a_reshape
+// CHECK: tv.slice {{.*}} -> tensor<8x4xf32, #tv.view<#mesh, [did(tp) * 2, 4]>>
+// CHECK: tv.reshape {{.*}} -> tensor<32xf32, #tv.view<#mesh, [did(tp) * 8]>>
+#m = #tv.mesh<tp = 4>
+!x = tensor<16x4xf32, #tv.view<#m, [did(tp) * _, _]>>
+!s = tensor<8x4xf32>
+!r = tensor<32xf32, #tv.view<#m, [did(tp) * _]>>
+func.func @balanced_for_a_reshape(%x: !x) -> !r {
+  %s = tv.slice %x offsets [3, 0] : (!x) -> !s
+  %r = tv.reshape %s : (!s) -> !r
+  return %r : !r
+}
