@@ -402,8 +402,8 @@ double Placer::addOp(Operation *op) {
   if (!isa<ShardingRuleOpInterface, ReinterpretOpInterface>(op))
     return 0;
   const double work = workNow(op);
-  if (op->getNumResults() != 1 || isa<WindowOpInterface, ReshardOp>(op) ||
-      isOnPart(op) || readsByIndex(op))
+  if (op->getNumResults() != 1 || isa<ReshardOp>(op) || isOnPart(op) ||
+      readsByIndex(op))
     return work;
   Placed made{op, {}};
   for (Value operand : op->getOperands())

@@ -247,3 +247,23 @@ func.func @joins_late(%a: !blocks, %w: !w, %c: !turned, %d: !wide, %e: !columns,
   %5 = tv.mul %a, %4 : (!blocks, tensor<6144x6144xf32>) -> !blocks
   return %5 : !blocks
 }
+
+// -----
+
+// A slice is placed, too: a product before it computes columns over the axis that no view
+// names.
+// CHECK-LABEL: @slice_of_a_product
+// CHECK: tv.matmul {{.*}} -> tensor<4096x4096xf32, #tv.view<#mesh, [4096, did(y) * 2048], partial = [x : sum]>>
+// CHECK-NEXT: tv.slice
+// CHECK-NEXT: tv.reshard
+// CHECK-NEXT: return
+#m = #tv.mesh<x = 4, y = 2>
+!a = tensor<4096x4096xf32, #tv.view<#m, [_, did(x) * _]>>
+!b = tensor<4096x4096xf32, #tv.view<#m, [did(x) * _, _]>>
+!c = tensor<4096x4096xf32>
+!y = tensor<1000x4096xf32>
+func.func @slice_of_a_product(%a: !a, %b: !b) -> !y {
+  %c = tv.matmul %a, %b : (!a, !b) -> !c
+  %y = tv.slice %c offsets [100, 0] : (!c) -> !y
+  return %y : !y
+}
