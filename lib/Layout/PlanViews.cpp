@@ -266,12 +266,14 @@ std::optional<View> PlanViews::scatteredAt(const View &view,
   return canonical(std::move(result));
 }
 
-std::optional<View>
-PlanViews::scattered(const View &view, const std::vector<SubAxis> &axes) const {
+std::optional<View> PlanViews::scattered(const View &view,
+                                         const std::vector<SubAxis> &axes,
+                                         const std::set<size_t> &stay) const {
   size_t bestDim = 0, bestPlace = 0;
   int64_t bestSize = 1, bestLeft = 1;
   for (size_t dim = 0; dim < view.dims.size(); ++dim) {
-    for (size_t i = 0; i < view.dims[dim].product.size(); ++i) {
+    for (size_t i = 0; i < view.dims[dim].product.size() && !stay.contains(dim);
+         ++i) {
       int64_t size = divisibleSize(view, dim, i, shape);
       int64_t left = ceilDiv(size, sizeOf(axes));
       if (size == 1 || (bestSize > 1 && left * bestSize >= bestLeft * size))

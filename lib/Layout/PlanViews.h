@@ -26,6 +26,7 @@
 #include "Layout/Exchange.h"
 
 #include <functional>
+#include <set>
 
 namespace tessera::layout {
 
@@ -76,9 +77,10 @@ public:
   View beforeGather(const View &from, const View &to) const;
   /// `view` split further over `axes`, which it does not use, at the stored
   /// digit that they split best, the outermost of equals; nothing when no digit
-  /// is left.
+  /// is left. Not of dimensions in `stay`.
   std::optional<View> scattered(const View &view,
-                                const std::vector<SubAxis> &axes) const;
+                                const std::vector<SubAxis> &axes,
+                                const std::set<size_t> &stay = {}) const;
   /// The same at a digit that stays in memory from `view` to `to`, where it is
   /// in no other step's way; nothing when `axes` divide none evenly.
   std::optional<View> scatteredInBoth(const View &view, const View &to,

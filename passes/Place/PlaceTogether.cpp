@@ -206,7 +206,8 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
       if (!inside.contains(use->getOwner())) {
         auto move = dyn_cast<ReshardOp>(use->getOwner());
         key.push_back(numberOf(move ? move.getResult(0) : use->get()));
-        key.push_back(isFree(*use));
+        for (Said said : saidOf(*use))
+          key.push_back(int64_t(said));
         if (isa<func::ReturnOp>(use->getOwner()))
           for (int kind = 0; kind < ways.numKinds(); ++kind)
             if (isShared(*use, kind))

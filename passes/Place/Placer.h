@@ -133,7 +133,7 @@ private:
   double join(llvm::MutableArrayRef<Reach> operands,
               llvm::ArrayRef<const Reaches *> reaches);
   double leastReach(const Region &region, mlir::Value source, int view);
-  bool isFree(mlir::OpOperand &use);
+  llvm::ArrayRef<Said> saidOf(mlir::OpOperand &use);
   int needOf(mlir::Value value, int from, mlir::OpOperand &use,
              bool asItIs = false, bool least = false);
   int kindReturned(mlir::OpOperand &use);
@@ -172,6 +172,7 @@ private:
   llvm::DenseMap<mlir::Type, bool> onPart; ///< whether a value of the type is
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::OpOperand *>> uses;
   llvm::DenseMap<mlir::Value, double> atMost; ///< of moves to uses, at first
+  std::map<unsigned, llvm::SmallVector<Said>> saidOfReturned;
   /// The kinds of moves of what is returned, and how many are of each.
   llvm::DenseMap<unsigned, int> kindOfReturned;
   std::map<int, int> returned;

@@ -24,20 +24,29 @@ static constexpr size_t kMaxTried = 4096;
 /// What asking a way takes of a plan of a move.
 static constexpr double kWay = 0.001;
 
-/// Whether a view that the user wrote says nothing: all of it is open.
-static bool isOpen(Attribute user) {
-  auto view = dyn_cast_or_null<ViewAttr>(user);
-  return !view ||
-         (view.getView().partial.empty() &&
-          llvm::all_of(view.getView().dims, [](const layout::Dim &dim) {
-            return dim.product.size() == 1 &&
-                   dim.product[0].kind == layout::Factor::Kind::Open;
-          }));
+/// What `user` says of each dimension.
+static SmallVector<Said> findSaid(ViewAttr user) {
+  SmallVector<Said> said;
+  for (const layout::Dim &dim : user.getView().dims) {
+    const bool isOpen = dim.product.back().kind == layout::Factor::Kind::Open;
+    said.append(dim.span, !isOpen                  ? Said::All
+                          : dim.product.size() > 1 ? Said::Least
+                                                   : Said::Nothing);
+  }
+  return said;
+}
+
+static bool areAll(ArrayRef<Said> said, Said what) {
+  return llvm::all_of(said, [&](Said its) { return its == what; });
 }
 
 bool Placer::isWritten(Operation *op) {
   auto users = op->getAttrOfType<ArrayAttr>(kUserViewAttr);
-  return users && !llvm::all_of(users, isOpen);
+  return users && !llvm::all_of(users, [](Attribute user) {
+           auto view = dyn_cast<ViewAttr>(user);
+           return !view || (view.getView().partial.empty() &&
+                            areAll(findSaid(view), Said::Nothing));
+         });
 }
 
 bool Placer::isJoined(Value value) const {
@@ -237,32 +246,50 @@ double Placer::leastReach(const Region &region, Value source, int view) {
   return least;
 }
 
-/// Whether `use` returns a value in whatever view it has.
-bool Placer::isFree(OpOperand &use) {
-  unsigned number = use.getOperandNumber();
-  return isa<func::ReturnOp>(use.getOwner()) && !states[number] &&
-         isOpen(function.getResultAttr(number, kUserViewAttr));
+/// What is said of the dimensions of what `use` returns; empty where it needs
+/// what it has.
+ArrayRef<Said> Placer::saidOf(OpOperand &use) {
+  const unsigned number = use.getOperandNumber();
+  if (!isa<func::ReturnOp>(use.getOwner()) || states[number])
+    return {};
+  auto [known, isNew] = saidOfReturned.try_emplace(number);
+  SmallVector<Said> &said = known->second;
+  if (!isNew)
+    return said;
+  auto user = function.getResultAttrOfType<ViewAttr>(number, kUserViewAttr);
+  if (!user)
+    said.assign(cast<RankedTensorType>(use.get().getType()).getRank(),
+                Said::Nothing);
+  else if (user.getView().partial.empty())
+    said = findSaid(user);
+  if (areAll(said, Said::All))
+    said.clear();
+  return said;
 }
 
 /// The view in which `use` needs `value`, which lies as `from`, if it is not
-/// served as it is now: sums that may be returned in any are scattered where
-/// that takes less, and what makes them whole does not go together with others.
+/// served as it is now: what may be returned in others is as it comes, or as
+/// near as may be where that takes less, and what moves sums as now does not go
+/// together with others.
 int Placer::needOf(Value value, int from, OpOperand &use, bool asItIs,
                    bool least) {
   if (isa<ReshardOp>(use.getOwner()))
     return from;
   const int now = numberOf(use.get());
-  if (asItIs || !isFree(use))
+  if (asItIs || from == now)
     return now;
-  if (ways.viewOf(from).partial.empty())
-    return from;
+  ArrayRef<Said> said = saidOf(use);
+  if (said.empty())
+    return now;
+  const int other = ways.returned(value, from, now, said);
+  if (other < 0 || other == from)
+    return other < 0 ? now : from;
   if (!least && isShared(use, ways.kindOf(value, from, now)))
     return now;
-  const int split = ways.scattered(value, from);
   auto time = [&](int view) {
     return least ? leastSeconds(value, from, view) : seconds(value, from, view);
   };
-  return split >= 0 && time(split) < time(now) ? split : now;
+  return time(other) < time(now) ? other : now;
 }
 
 /// The kind of the small move that makes what `use` returns; -1 if there is

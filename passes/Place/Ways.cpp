@@ -170,20 +170,42 @@ int Ways::kindOf(Value value, int from, int to) {
   return kind->second;
 }
 
-int Ways::scattered(Value value, int view) {
-  const uint64_t key = uint64_t(shapeOf(value)) << 21 | view;
-  auto [known, isNew] = scatteredOf.try_emplace(key, -1);
+int Ways::returned(Value value, int view, int now, ArrayRef<Said> said) {
+  auto [known, isNew] =
+      returnedAs.try_emplace({shapeOf(value), view, now, said.vec()}, -1);
   if (!isNew)
     return known->second;
   ArrayRef<int64_t> extents =
       cast<RankedTensorType>(value.getType()).getShape();
   const layout::Shape maximum = moves.getMaxShape(value);
+  View to = views[view];
+  std::vector<SubAxis> free = layout::partialAxes(to);
+  to.partial.clear();
+  std::set<size_t> stay;
+  const std::vector<layout::Dim> &dims = views[now].dims;
+  const bool isFree =
+      llvm::all_of(said, [](Said its) { return its == Said::Nothing; });
+  if (!isFree && (to.dims.size() != said.size() || dims.size() != said.size()))
+    return -1; // products of several dimensions
+  std::vector<SubAxis> needed;
+  for (size_t d = 0; !isFree && d < said.size(); ++d) {
+    if (said[d] == Said::All)
+      stay.insert(d);
+    if (said[d] == Said::Nothing || to.dims[d] == dims[d] ||
+        (said[d] == Said::Least &&
+         layout::refines(to.dims[d].product, dims[d].product, maximum[d],
+                         mesh)))
+      continue;
+    llvm::append_range(free, layout::axesOf(to.dims[d].product));
+    llvm::append_range(needed, layout::axesOf(dims[d].product));
+    to.dims[d] = dims[d];
+  }
+  free = layout::subtract(std::move(free), needed);
   const layout::PlanViews made(maximum, {extents.begin(), extents.end()}, mesh);
-  View whole = views[view];
-  whole.partial.clear();
-  auto split =
-      made.scattered(made.canonical(std::move(whole)),
-                     axisOrder.sorted(layout::partialAxes(views[view])));
+  to = made.canonical(std::move(to));
+  std::optional<View> split = to;
+  if (!free.empty())
+    split = made.scattered(to, axisOrder.sorted(std::move(free)), stay);
   if (split && layout::verify(*split, maximum, mesh))
     known->second = numberOf(*split);
   return known->second;

@@ -27,6 +27,10 @@ struct Way {
   }
 };
 
+/// What the user says of how a dimension is split: nothing, how at least
+/// (`did(x) * ?`), or how.
+enum class Said { Nothing, Least, All };
+
 /// The digits that are dealt to loops: axes of `mesh`, cut where those of views
 /// begin and end, and where `isFine` into primes, an axis of 4 into two of 2.
 /// Axes whole where that is too many.
@@ -71,9 +75,11 @@ public:
   /// Small moves of one kind go together (tv-merge-reshards); -1 for others.
   int kindOf(mlir::Value value, int from, int to);
   int numKinds() const { return int(kinds.size()); }
-  /// The view in which sums of `value`, which lies as `view`, are scattered
-  /// where that cuts best; -1 where nothing is left to cut.
-  int scattered(mlir::Value value, int view);
+  /// How `value`, which lies as `view`, may be returned where the user says
+  /// that of its dimensions, with which `now` agrees. Sums, and what splits
+  /// dimensions otherwise, are scattered where that cuts best; -1 where nothing
+  /// is left to cut.
+  int returned(mlir::Value value, int view, int now, llvm::ArrayRef<Said> said);
 
   /// What finding the least time may take, in plans of moves: the same on every
   /// machine, so that what is found is, too.
@@ -114,7 +120,8 @@ private:
   llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
   llvm::DenseMap<uint64_t, bool> exchanges;    ///< by the same
   llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
-  llvm::DenseMap<uint64_t, int> scatteredOf;   ///< by shape and view
+  /// By shape, two views and what the user says.
+  std::map<std::tuple<int, int, int, std::vector<Said>>, int> returnedAs;
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
   llvm::DenseMap<std::pair<int, int>, double> lacksOfMoves;
   std::map<Moves::Kind, int> kinds;

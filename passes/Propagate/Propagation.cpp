@@ -231,7 +231,8 @@ Propagation::Sum Propagation::findSum(int tensor) const {
     const auto [number, made] = *turns.begin();
     turns.erase(turns.begin());
     const std::vector<int> &around = nodesOfTensor[made];
-    if (!isOpenEverywhere(made) ||
+    // (What is returned is split in a dimension that is.)
+    if (!(made == tensor ? isOpen(made) : isOpenEverywhere(made)) ||
         !std::all_of(around.begin(), around.end(), [&, number = number](int n) {
           return n == number || nodesBelow.count(n);
         }))
@@ -364,7 +365,7 @@ void Propagation::scatterReturned(int tensor) {
   bool found = false;
   for (bool divides : {true, false})
     for (size_t d = 0; d < t.shape.size() && !found; ++d)
-      found = split(d, divides);
+      found = t.open[d] != kClosed && split(d, divides);
   if (!found)
     return;
   for (int made : sum.tensors) {

@@ -82,3 +82,29 @@ func.func @main(%x: !x, %w: tensor<64x128xf32>, %u: !u) -> !y {
   return %y : !y
 }
 }
+
+// -----
+
+// Where one dimension is open it is split there: columns of a sum, rows instead of the
+// columns that the product's weight has.
+// CHECK-LABEL: @main
+// CHECK: comm.reduce_scatter
+// CHECK: comm.all_to_all
+// CHECK: return
+// RAN tp=1: nothing
+// RAN tp=2: reduce-scatter 16384 bytes 0 copies, all-to-all 131072 bytes 1 copies
+// RAN tp=3: reduce-scatter 22528 bytes 0 copies, all-to-all 116960 bytes 1 copies
+// RAN tp=4: reduce-scatter 24576 bytes 0 copies, all-to-all 98304 bytes 1 copies
+#m = #tv.mesh<tp = 2>
+!x = tensor<128x128xf32, #tv.view<#m, [_, did(tp) * _]>>
+!v = tensor<128x512xf32, #tv.view<#m, [_, _]>>
+!w = tensor<1024x512xf32, #tv.view<#m, [did(tp) * _, _]>>
+!y = tensor<128x64xf32, #tv.view<#m, [_, ?]>>
+!z = tensor<128x1024xf32, #tv.view<#m, [?, _]>>
+module attributes {tv.machine = #tv.machine<latency = 1.6e-7, bandwidth = 2.0e10, copy = 2.5e11, loops = 5.0e12>} {
+func.func @main(%x: !x, %u: tensor<64x128xf32>, %v: !v, %w: !w) -> (!y, !z) {
+  %y = tv.linear %x, %u : (!x, tensor<64x128xf32>) -> !y
+  %z = tv.linear %v, %w : (!v, !w) -> !z
+  return %y, %z : !y, !z
+}
+}

@@ -52,7 +52,7 @@ func.func @more_axes(%x: !x, %w: !w) -> (!y, !y) {
 #m = #tv.mesh<tp = 4>
 !x = tensor<2048x2048xf32, #tv.view<#m, [_, did(tp) * _]>>
 !y = tensor<2048x2048xf32>
-!closed = tensor<2048x2048xf32, #tv.view<#m, [_, ?]>>
+!closed = tensor<2048x2048xf32, #tv.view<#m, [_, _]>>
 func.func @uses(%x: !x, %w: !x, %u: !y) -> (!y, !y, !closed) {
   %y = tv.linear %x, %w : (!x, !x) -> !y
   %t = tv.transpose %y perm [1, 0] : (!y) -> !y
@@ -62,6 +62,23 @@ func.func @uses(%x: !x, %w: !x, %u: !y) -> (!y, !y, !closed) {
   %p = tv.matmul %a, %u : (!y, !y) -> !y
   %c = tv.linear %w, %w : (!x, !x) -> !closed
   return %s, %e, %c : !y, !y, !closed
+}
+
+// -----
+
+// Of a result that the user leaves open in one dimension it is that which is cut.
+// CHECK: [[COLUMNS:!t2048x2048xf32[_0-9]*]] = tensor<2048x2048xf32, #tv.view<#mesh, [2048, did(tp) * 512]>>
+// CHECK-LABEL: @open_columns
+// CHECK: tv.linear {{.*}} -> [[COLUMNS]]
+// CHECK: tv.exp {{.*}} -> [[COLUMNS]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<2048x2048xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<2048x2048xf32>
+!open = tensor<2048x2048xf32, #tv.view<#m, [_, ?]>>
+func.func @open_columns(%x: !x, %w: !x) -> !open {
+  %y = tv.linear %x, %w : (!x, !x) -> !y
+  %e = tv.exp %y : (!y) -> !open
+  return %e : !open
 }
 
 // -----

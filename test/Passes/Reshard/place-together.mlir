@@ -267,3 +267,35 @@ func.func @slice_of_a_product(%a: !a, %b: !b) -> !y {
   %y = tv.slice %c offsets [100, 0] : (!c) -> !y
   return %y : !y
 }
+
+// -----
+
+// A result that the user leaves open in one dimension is split there: further than the
+// user says, or instead of the other dimension.
+// CHECK-LABEL: @open_further
+// CHECK: tv.matmul {{.*}} -> tensor<6144x6144xf32, #tv.view<#mesh, [did(y) * 3072, 6144], partial = [x : sum]>>
+// CHECK-NEXT: tv.reshard {{.*}} -> tensor<6144x6144xf32, #tv.view<#mesh, [did(y) * did(x) * 1536, 6144]>>
+// CHECK-NEXT: return
+#m = #tv.mesh<x = 2, y = 2>
+!a = tensor<6144x6144xf32, #tv.view<#m, [_, did(x) * _]>>
+!b = tensor<6144x6144xf32, #tv.view<#m, [did(x) * _, _]>>
+!rows = tensor<6144x6144xf32, #tv.view<#m, [did(y) * ?, _]>>
+func.func @open_further(%a: !a, %b: !b) -> !rows {
+  %0 = tv.matmul %a, %b : (!a, !b) -> !rows
+  return %0 : !rows
+}
+
+// -----
+
+// CHECK-LABEL: @open_other
+// CHECK-NEXT: tv.matmul {{.*}} -> tensor<2048x6144xf32, #tv.view<#mesh, [2048, did(x) * 3072]>>
+// CHECK-NEXT: tv.reshard {{.*}} -> tensor<2048x6144xf32, #tv.view<#mesh, [did(x) * 1024, 6144]>>
+// CHECK-NEXT: return
+#m = #tv.mesh<x = 2>
+!a = tensor<2048x6144xf32, #tv.view<#m, [_, _]>>
+!b = tensor<6144x6144xf32, #tv.view<#m, [_, did(x) * _]>>
+!rows = tensor<2048x6144xf32, #tv.view<#m, [?, _]>>
+func.func @open_other(%a: !a, %b: !b) -> !rows {
+  %0 = tv.matmul %a, %b : (!a, !b) -> !rows
+  return %0 : !rows
+}
