@@ -39,6 +39,7 @@ FEATURES = {
     "groups": "bounded groups in a product",
     "alloc": "orders in memory",
     "results": "views on results of ops",
+    "open": "dimensions of these that may be split further",
     "types": "elements other than f32",
     "integers": "values of i32, and divisions by 0 of them",
     "load": "captured tensors, at indices that may be outside",
@@ -125,7 +126,7 @@ class Program(Views, Windows, random_parts.Parts):
         """The type of an op's result; a few of them say how it lies."""
         view = None
         if "results" in self.has and self.chance(0.15):
-            view = self.view(shape, inside=True)
+            view = self.opened(self.view(shape, inside=True))
         return self.type(shape, view, element)
 
     def emit(self, text, operands, shape, element=None, after=""):

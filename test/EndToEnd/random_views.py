@@ -83,6 +83,12 @@ class Views:
             text += f", partial = [{axes} : {kind}]"
         return text
 
+    def opened(self, view):
+        """The same, which may be split further in some dimensions."""
+        if "open" not in self.has or self.chance(0.5):
+            return view
+        return re.sub("_", lambda _: "?" if self.chance(0.5) else "_", view)
+
     def type(self, shape, view=None, element=None):
         text = "x".join(map(str, shape)) + ("x" if shape else "")
         encoding = f", #tv.view<#m, {view}>" if view else ""
