@@ -234,8 +234,7 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
     key.push_back(placed->now.result);
     if (result != region.center) {
       numbers[result] = number;
-      if (!isJoined(result))
-        addEnds(result);
+      addEnds(result);
     }
   }
   return key;
@@ -448,8 +447,8 @@ LeftAlone Placer::run() {
   llvm::MapVector<Operation *, SmallVector<Operation *>> trees;
   for (auto &[op, ways] : llvm::reverse(placed)) {
     Value result = op->getResult(0);
-    Operation *end =
-        isJoined(result) ? ends.lookup(uses[result][0]->getOwner()) : op;
+    OpOperand *next = joining(result);
+    Operation *end = next ? ends.lookup(next->getOwner()) : op;
     ends[op] = end;
     trees[end].push_back(op);
   }

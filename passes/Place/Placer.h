@@ -103,8 +103,10 @@ private:
   bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
   /// Whether the user says how a result of `op` lies.
   static bool isWritten(mlir::Operation *op);
-  /// Whether only another placed op reads the result of a placed op.
-  bool isJoined(mlir::Value value) const;
+  /// The use by another placed op of the result of a placed op, if it is the
+  /// only one such.
+  mlir::OpOperand *joining(mlir::Value value) const;
+  bool isJoined(mlir::Value value) const { return joining(value); }
   int numberOf(mlir::Value value) { return ways.numberOf(value); }
   double seconds(mlir::Value value, int from, int to) {
     return ways.seconds(value, from, to);

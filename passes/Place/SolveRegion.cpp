@@ -49,11 +49,14 @@ bool Placer::isWritten(Operation *op) {
          });
 }
 
-bool Placer::isJoined(Value value) const {
-  auto known = uses.find(value);
-  return isPlaced(value.getDefiningOp()) && known->second.size() == 1 &&
-         isPlaced(known->second[0]->getOwner()) &&
-         !isWritten(value.getDefiningOp());
+OpOperand *Placer::joining(Value value) const {
+  if (!isPlaced(value.getDefiningOp()) || isWritten(value.getDefiningOp()))
+    return nullptr;
+  OpOperand *only = nullptr;
+  for (OpOperand *use : uses.find(value)->second)
+    if (isPlaced(use->getOwner()) && std::exchange(only, use))
+      return nullptr;
+  return only;
 }
 
 /// `source`, and what else its moves make of it that stays for others.
@@ -461,12 +464,17 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
       lie->second = better;
   };
   consider(placed.now);
-  if (asItIs)
+  if (!asItIs) {
+    ways.spend(kWay * double(placed.ways->size()));
+    for (const Way &way : *placed.ways)
+      if (!ways.isSpent())
+        consider(way);
+  }
+  if (result == region.center || !isJoined(result) ||
+      uses.find(result)->second.size() == 1)
     return;
-  ways.spend(kWay * double(placed.ways->size()));
-  for (const Way &way : *placed.ways)
-    if (!ways.isSpent())
-      consider(way);
+  for (auto &[view, lie] : made)
+    lie.seconds += reachEnds(result, view, view, asItIs);
 }
 
 /// The ways that make `value` lie as `view` after the least time.

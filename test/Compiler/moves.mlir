@@ -1,12 +1,12 @@
 // After compilation a line says what moves: the place, the plan, the bytes, and how often
 // where a function is inlined several times. What moves no byte is not there.
-// RUN: tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --implicit-check-not=bytes
-// RUN: tessera-compile %s --compile-to=local -o /dev/null 2>&1 | FileCheck %s --implicit-check-not=bytes
+// RUN: tessera-compile %s --op-by-op -o %t.tsr 2>&1 | FileCheck %s --implicit-check-not=bytes
+// RUN: tessera-compile %s --op-by-op --compile-to=local -o /dev/null 2>&1 | FileCheck %s --implicit-check-not=bytes
 // RUN: tessera-compile --quiet %s -o %t.tsr 2>&1 | count 0
 // RUN: tessera-compile --compile-to=bind %s -o /dev/null 2>&1 | count 0
 
 // Reasons have all that, and more.
-// RUN: tessera-compile --remarks %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=REMARKS
+// RUN: tessera-compile --op-by-op --remarks %s -o %t.tsr 2>&1 | FileCheck %s --check-prefix=REMARKS
 // REMARKS-NOT: bytes on a device
 // REMARKS: moves.mlir:[[# @LINE + 13]]:{{[0-9]+}}: {{.*}}: all-reduce over [tp]
 // REMARKS-NOT: bytes on a device

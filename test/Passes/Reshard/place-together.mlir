@@ -299,3 +299,23 @@ func.func @open_other(%a: !a, %b: !b) -> !rows {
   %0 = tv.matmul %a, %b : (!a, !b) -> !rows
   return %0 : !rows
 }
+
+// -----
+
+// What is returned in any view is placed with what is made of it: one move brings all.
+// CHECK-LABEL: @returned_between
+// CHECK-NEXT: %[[B:.*]] = tv.reshard %arg1 {{.*}} -> tensor<24x24xf32, #tv.view<#mesh, [did(x) * 6, did(y) * 12]>>
+// CHECK-NEXT: tv.mul %arg0, %[[B]]
+// CHECK-NEXT: tv.exp %[[B]]
+// CHECK-NEXT: tv.exp
+// CHECK-NEXT: return
+#m = #tv.mesh<x = 4, y = 2>
+!a = tensor<24x24xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!b = tensor<24x24xf32, #tv.view<#m, [_, did(y) * did(x) * _]>>
+!p = tensor<24x24xf32>
+func.func @returned_between(%a: !a, %b: !b) -> (!p, !a, !p) {
+  %0 = tv.mul %a, %b : (!a, !b) -> !p
+  %1 = tv.exp %b : (!b) -> !p
+  %2 = tv.exp %1 : (!p) -> !a
+  return %0, %2, %1 : !p, !a, !p
+}
