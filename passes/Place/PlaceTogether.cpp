@@ -246,7 +246,10 @@ void Placer::leaveSmall(const Region &region) {
     return;
   ++left.small;
   for (const Placed *placed : region.ops)
-    left.moves += placed->atMost - placed->now.work;
+    for (Value operand : placed->op->getOperands())
+      if (Value source = sourceOf(operand);
+          source != operand && leftMoves.insert(operand).second)
+        left.moves += seconds(source, numberOf(source), numberOf(operand));
 }
 
 void Placer::improve(const Region &region) {

@@ -166,6 +166,7 @@ private:
   bool changed = false;
   double slack = 0; ///< less is no gain
   LeftAlone left;
+  llvm::DenseSet<mlir::Value> leftMoves; ///< that count there
   /// Of regions that look the same; without ways where nothing is gained.
   std::map<std::vector<int64_t>, Solution> solved;
 
