@@ -450,8 +450,8 @@ LeftAlone Placer::run() {
   llvm::MapVector<Operation *, SmallVector<Operation *>> trees;
   for (auto &[op, ways] : llvm::reverse(placed)) {
     Value result = op->getResult(0);
-    OpOperand *next = joining(result);
-    Operation *end = next ? ends.lookup(next->getOwner()) : op;
+    Operation *next = joining(result);
+    Operation *end = next ? ends.lookup(next) : op;
     ends[op] = end;
     trees[end].push_back(op);
   }

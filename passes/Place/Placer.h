@@ -103,9 +103,9 @@ private:
   bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
   /// Whether the user says how a result of `op` lies.
   static bool isWritten(mlir::Operation *op);
-  /// The use by another placed op of the result of a placed op, if it is the
-  /// only one such.
-  mlir::OpOperand *joining(mlir::Value value) const;
+  /// The one other placed op that reads the result of a placed op; null where
+  /// there are more.
+  mlir::Operation *joining(mlir::Value value) const;
   bool isJoined(mlir::Value value) const { return joining(value); }
   int numberOf(mlir::Value value) { return ways.numberOf(value); }
   double seconds(mlir::Value value, int from, int to) {
@@ -132,8 +132,12 @@ private:
     return paysParts && known != reads.end() ? double(known->second.size()) : 1;
   }
   const Reaches &reach(const Region &region, mlir::Value source, int view);
+  Reaches reachOperand(const Region &region, mlir::Value source, int view,
+                       int before);
+  llvm::SmallVector<int> findBefore(const Region &region,
+                                    llvm::ArrayRef<mlir::Value> sources);
   double join(llvm::MutableArrayRef<Reach> operands,
-              llvm::ArrayRef<const Reaches *> reaches);
+              llvm::ArrayRef<Reaches> reaches);
   double leastReach(const Region &region, mlir::Value source, int view);
   llvm::ArrayRef<Said> saidOf(mlir::OpOperand &use);
   int needOf(mlir::Value value, int from, mlir::OpOperand &use,

@@ -49,13 +49,17 @@ bool Placer::isWritten(Operation *op) {
          });
 }
 
-OpOperand *Placer::joining(Value value) const {
+Operation *Placer::joining(Value value) const {
   if (!isPlaced(value.getDefiningOp()) || isWritten(value.getDefiningOp()))
     return nullptr;
-  OpOperand *only = nullptr;
-  for (OpOperand *use : uses.find(value)->second)
-    if (isPlaced(use->getOwner()) && std::exchange(only, use))
+  Operation *only = nullptr;
+  for (OpOperand *use : uses.find(value)->second) {
+    if (!isPlaced(use->getOwner()))
+      continue;
+    if (only && only != use->getOwner())
       return nullptr;
+    only = use->getOwner();
+  }
   return only;
 }
 
@@ -186,10 +190,34 @@ const Placer::Reaches &Placer::reach(const Region &region, Value source,
   return known->second;
 }
 
+/// Of an operand, for which what is made for one before it lies as `before`, if
+/// it is the same; else negative.
+Placer::Reaches Placer::reachOperand(const Region &region, Value source,
+                                     int view, int before) {
+  if (before < 0)
+    return reach(region, source, view);
+  return {{seconds(source, before, view)}, {}};
+}
+
+/// By operand the one before it that has what the region makes for this, too;
+/// -1 where there is none.
+SmallVector<int> Placer::findBefore(const Region &region,
+                                    ArrayRef<Value> sources) {
+  SmallVector<int> before;
+  for (auto [i, source] : llvm::enumerate(sources)) {
+    auto same = llvm::find(sources.take_front(i), source);
+    bool isMade = source != region.center && lies.contains(source);
+    before.push_back(isMade && same != sources.take_front(i).end()
+                         ? same - sources.begin()
+                         : -1);
+  }
+  return before;
+}
+
 /// The time that operands save that come together, each as `reaches` says:
 /// first the least, or so that it joins others.
 double Placer::join(MutableArrayRef<Reach> operands,
-                    ArrayRef<const Reaches *> reaches) {
+                    ArrayRef<Reaches> reaches) {
   const double latency = ways.getLatency();
   double saved = 0;
   SmallVector<int> kinds;
@@ -201,28 +229,28 @@ double Placer::join(MutableArrayRef<Reach> operands,
     else
       kinds.push_back(kind);
   };
-  for (auto [operand, how] : llvm::zip_equal(operands, reaches)) {
-    operand = how->least;
+  for (auto &&[operand, how] : llvm::zip_equal(operands, reaches)) {
+    operand = how.least;
     take(operand.kind);
   }
   auto more = [](const Reaches &how) {
     return how.joining.seconds - how.least.seconds;
   };
-  for (auto [operand, how] : llvm::zip_equal(operands, reaches)) {
-    const int kind = how->joining.kind;
+  for (auto &&[operand, how] : llvm::zip_equal(operands, reaches)) {
+    const int kind = how.joining.kind;
     if (kind == kAlone || operand.kind != kAlone)
       continue;
     // What the first of its kind takes is made good by those behind it.
     double gain = llvm::is_contained(kinds, kind) ? latency : 0;
-    gain -= more(*how);
-    for (auto [other, its] : llvm::zip_equal(operands, reaches))
-      if (its != how && other.kind == kAlone && its->joining.kind == kind &&
+    gain -= more(how);
+    for (auto &&[other, its] : llvm::zip_equal(operands, reaches))
+      if (&its != &how && other.kind == kAlone && its.joining.kind == kind &&
           !llvm::is_contained(kinds, kind))
-        gain += latency - more(*its);
+        gain += latency - more(its);
     if (gain <= 0)
       continue;
-    operand = how->joining;
-    saved -= more(*how);
+    operand = how.joining;
+    saved -= more(how);
     take(kind);
   }
   return saved;
@@ -419,6 +447,7 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     sources.push_back(sourceOf(operand));
     leastReached.try_emplace(sources.back());
   }
+  const SmallVector<int> before = findBefore(region, sources);
   SmallVector<const llvm::DenseMap<int, double> *> least;
   for (Value source : sources)
     least.push_back(&leastReached.find(source)->second);
@@ -436,8 +465,10 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     };
     sum = way.work;
     together = way.work + latency;
-    for (auto [source, known, view] :
-         llvm::zip_equal(sources, least, way.operands)) {
+    for (auto [source, known, view, other] :
+         llvm::zip_equal(sources, least, way.operands, before)) {
+      if (other >= 0)
+        continue;
       auto found = known->find(view);
       if (!add(found != known->end() ? found->second
                                      : leastReach(region, source, view)))
@@ -446,10 +477,12 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     sum = way.work;
     together = way.work + latency;
     SmallVector<Reach> operands(sources.size());
-    SmallVector<const Reaches *> reaches;
-    for (auto [source, view] : llvm::zip_equal(sources, way.operands)) {
-      reaches.push_back(&reach(region, source, view));
-      if (!add(reaches.back()->least.seconds))
+    SmallVector<Reaches> reaches;
+    for (auto [source, view, other] :
+         llvm::zip_equal(sources, way.operands, before)) {
+      reaches.push_back(reachOperand(region, source, view,
+                                     other < 0 ? -1 : way.operands[other]));
+      if (!add(reaches.back().least.seconds))
         return;
     }
     sum -= join(operands, reaches);
@@ -483,16 +516,20 @@ void Placer::choose(const Region &region, Value value, int view,
   const Way *way = lies[value][view].way;
   Operation *op = value.getDefiningOp();
   chosen[op] = way;
-  SmallVector<Reach> operands(op->getNumOperands());
-  SmallVector<const Reaches *> reaches;
-  for (auto [operand, need] : llvm::zip_equal(op->getOperands(), way->operands))
-    reaches.push_back(&reach(region, sourceOf(operand), need));
+  SmallVector<Value> sources;
+  SmallVector<Reaches> reaches;
+  for (Value operand : op->getOperands())
+    sources.push_back(sourceOf(operand));
+  const SmallVector<int> before = findBefore(region, sources);
+  for (auto [source, need, other] :
+       llvm::zip_equal(sources, way->operands, before))
+    reaches.push_back(reachOperand(region, source, need,
+                                   other < 0 ? -1 : way->operands[other]));
+  SmallVector<Reach> operands(sources.size());
   join(operands, reaches);
-  for (auto [operand, how] : llvm::zip_equal(op->getOperands(), operands)) {
-    Value source = sourceOf(operand);
-    if (source != region.center && lies.contains(source))
+  for (auto [source, other, how] : llvm::zip_equal(sources, before, operands))
+    if (other < 0 && source != region.center && lies.contains(source))
       choose(region, source, how.from, chosen);
-  }
 }
 
 /// With moves that operands share: each that takes less time, of those that

@@ -319,3 +319,26 @@ func.func @returned_between(%a: !a, %b: !b) -> (!p, !a, !p) {
   %2 = tv.exp %1 : (!p) -> !a
   return %0, %2, %1 : !p, !a, !p
 }
+
+// -----
+
+// So is what one op reads twice, as a square.
+// CHECK-LABEL: @square_between
+// CHECK-NEXT: %[[B:.*]] = tv.reshard %arg1 {{.*}} -> tensor<24x24xf32, #tv.view<#mesh, [24, 24]>>
+// CHECK: tv.mul
+// CHECK-NEXT: tv.concat %[[B]], %[[B]]
+// CHECK-NEXT: tv.reshard {{.*}}[24, 48]>>) -> tensor<24x48xf32, #tv.view<#mesh, [24, did(x) * 12]>>
+// CHECK-NEXT: tv.mul
+// CHECK-NEXT: return
+#m = #tv.mesh<x = 4, y = 2>
+!a = tensor<24x24xf32, #tv.view<#m, [did(x) * _, did(y) * _]>>
+!b = tensor<24x24xf32, #tv.view<#m, [_, did(y) * did(x) * _]>>
+!p = tensor<24x24xf32>
+!c = tensor<24x48xf32>
+!y = tensor<24x48xf32, #tv.view<#m, [_, did(x) * _]>>
+func.func @square_between(%a: !a, %b: !b) -> (!p, !y) {
+  %0 = tv.mul %a, %b : (!a, !b) -> !p
+  %1 = tv.concat %b, %b dim 1 : (!b, !b) -> !c
+  %2 = tv.mul %1, %1 : (!c, !c) -> !y
+  return %0, %2 : !p, !y
+}
