@@ -91,12 +91,13 @@ def PropagateShardingsPass
     `[flat(2) 1536 * did(y) * 1024 * did(x)]` of 3072x3072; its result then moves before.
 
     Tensors that nothing reaches are whole on every device, except what the function
-    returns of a sum over devices: each keeps a part of it, also of what the sum becomes
-    first where nothing else uses that (of a product of it, computed by the same rows; of
-    a slice, pad or concat, along a dimension that it keeps), unless it is so small that
-    its move costs no more than a latency. And except what it returns of a composite along
-    a dimension that is split, as `tv.softmax`: it stays split as its core ops leave it,
-    with what pointwise ops and the like make of it, if nothing else uses that.
+    returns of a sum over devices: each keeps a part of it, of a dimension that is open if
+    it has a view, also of what the sum becomes first where nothing else uses that (of a
+    product of it, computed by the same rows; of a slice, pad or concat, along a dimension
+    that it keeps), unless it is so small that its move costs no more than a latency. And
+    except what it returns of a composite along a dimension that is split, as
+    `tv.softmax`: it stays split as its core ops leave it, with what pointwise ops and the
+    like make of it, if nothing else uses that.
 
     `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
     lies otherwise than its result there is a `tv.reshard`.
