@@ -169,6 +169,8 @@ private:
   /// Whether the one result lies as its operands do.
   bool passesOn(const Node &node) const;
   bool isOpenEverywhere(int tensor) const;
+  /// Whether `view` splits dimensions that are closed as they are split.
+  bool keepsClosed(int tensor, const layout::View &view) const;
   bool isWhole(int tensor) const {
     return layout::axesOf(tensors[tensor].view).empty() &&
            isOpenEverywhere(tensor);

@@ -188,3 +188,29 @@ func.func @boxes(%x: !x, %w: !w, %v: !w) -> (!s, !p, !c, !b) {
   %b = tv.slice %5 offsets [0, 7, 0] : (!y) -> !b
   return %s, %p, %c, %b : !s, !p, !c, !b
 }
+
+// -----
+
+// What is open in one dimension may be on the way, too; where the other dimension is
+// returned split it is not cut.
+// CHECK: [[ROWS:!t2048x2048xf32[_0-9]*]] = tensor<2048x2048xf32, #tv.view<#mesh, [did(tp) * 512, 2048]>>
+// CHECK-LABEL: @open_between
+// CHECK: tv.linear {{.*}} -> [[ROWS]]
+// CHECK: tv.reshard {{.*}} -> [[ROWS]]
+// CHECK: tv.exp {{.*}} -> [[ROWS]]
+// CHECK: tv.linear {{.*}} -> [[WHOLE:!t2048x2048xf32[_0-9]*]]
+// CHECK: tv.reshard {{.*}} -> [[WHOLE]]
+#m = #tv.mesh<tp = 4>
+!x = tensor<2048x2048xf32, #tv.view<#m, [_, did(tp) * _]>>
+!y = tensor<2048x2048xf32>
+!open = tensor<2048x2048xf32, #tv.view<#m, [?, _]>>
+!columns = tensor<2048x2048xf32, #tv.view<#m, [_, ?]>>
+func.func @open_between(%x: !x, %w: !x) -> (!y, !columns) {
+  %0 = tv.linear %x, %w : (!x, !x) -> !y
+  %1 = tv.constrain %0 : (!y) -> !open to #tv.view<#m, [?, _]>
+  %2 = tv.exp %1 : (!open) -> !y
+  %3 = tv.linear %w, %x : (!x, !x) -> !y
+  %4 = tv.constrain %3 : (!y) -> !open to #tv.view<#m, [?, _]>
+  %5 = tv.exp %4 : (!open) -> !columns
+  return %2, %5 : !y, !columns
+}
