@@ -119,7 +119,7 @@ def main():
     text = "".join(p.text for p in programs)
     how = "" if args.op_by_op else ",tv-place-together"
     pipeline = ("builtin.module(tv-bind,test-placement{best=true},func.func("
-                "tv-propagate-shardings,tv-decompose-reshardings,"
+                "tv-simplify-indices,tv-propagate-shardings,tv-decompose-reshardings,"
                 f"tv-elide-reshards{how}),test-placement)")
     run = subprocess.run([Path(args.build) / "bin/tessera-opt", "-",
                           f"--pass-pipeline={pipeline}", "-o", "/dev/null"],
