@@ -70,9 +70,10 @@ def PropagateShardingsPass
     written with `?`; others are only split further. Where two splits exclude each
     other, the one stays with which the op and the moves around it take less time
     (Layout/OpCost.h, Layout/Planner.h). A tie waits until nothing else changes, for
-    another view may decide it; then the weight stays. Of the other split goes on
-    what the first leaves: of `did(tp) * did(dp) * _` beside `did(dp) * _` it is
-    `did(tp) * _`. The result does not depend on the order of ops or operands, nor on
+    another view may decide it; then the weight stays. So does a split of a dimension
+    that an op needs whole, as `tv.softmax`, which core ops then replace. Of the other
+    split goes on what the first leaves: of `did(tp) * did(dp) * _` beside
+    `did(dp) * _` it is `did(tp) * _`. The result does not depend on the order of ops or operands, nor on
     the names of axes or their order in the mesh: what nothing else decides the axis
     does that appears first in the views of arguments, then of results.
     `explain` says in remarks where each split comes from, and why others were not

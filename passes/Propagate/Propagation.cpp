@@ -487,6 +487,26 @@ std::optional<View> Propagation::viewWith(const Proposal &proposal) const {
   return view;
 }
 
+bool Propagation::isNeededWhole(const Proposal &proposal) const {
+  for (int number : nodesOfTensor[proposal.tensor]) {
+    const Node &node = nodes[number];
+    auto look = [&](const std::vector<int> &list, const auto &factors) {
+      for (size_t i = 0; !node.forward && i < list.size(); ++i)
+        for (int64_t d = 0; list[i] == proposal.tensor && d < proposal.to.span;
+             ++d)
+          for (int factor : factors[i][proposal.firstDim + d])
+            if (node.rule.factors[factor].kind ==
+                layout::IterationFactor::Kind::Sequential)
+              return true;
+      return false;
+    };
+    if (look(node.operands, node.rule.operands) ||
+        look(node.results, node.rule.results))
+      return true;
+  }
+  return false;
+}
+
 bool Propagation::take(const Proposal &proposal) {
   Tensor &tensor = tensors[proposal.tensor];
   int64_t end = proposal.firstDim + proposal.to.span;
@@ -514,6 +534,10 @@ bool Propagation::take(const Proposal &proposal) {
   for (int64_t d = proposal.firstDim; d < end; ++d)
     if (tensor.open[d] == kClosed)
       return refuse("its view is the user's");
+  if (!breakTies && isNeededWhole(proposal)) {
+    tied.insert(proposal.node);
+    return false;
+  }
   int64_t bound = boundOf(tensor.shape, proposal.to, proposal.firstDim);
   if (to == from + 1) {
     const Dim &now = tensor.view.dims[from];

@@ -213,6 +213,8 @@ private:
                      std::vector<Proposal> &proposals);
   void proposeByView(int node, int source, int target, const ViewMap &map,
                      int64_t priority, std::vector<Proposal> &proposals) const;
+  /// Whether an op must be written out where that is split, as a softmax.
+  bool isNeededWhole(const Proposal &proposal) const;
   bool take(const Proposal &proposal);
   /// The view of its tensor with what it proposes, other dimensions without the
   /// axes of that; nothing if it begins or ends inside of one.

@@ -294,3 +294,21 @@ func.func @priority_of_two(%x: !x, %z: !z, %w: !x) -> tensor<4x2x8xf32> {
   %1 = tv.add %0, %z : (tensor<4x2x8xf32>, !z) -> tensor<4x2x8xf32>
   return %1 : tensor<4x2x8xf32>
 }
+
+// -----
+
+// Attention of sequences that are split: keys would split what the softmax needs whole, and
+// wait for the queries, which split it along rows.
+#m = #tv.mesh<sp = 2>
+!q = tensor<4x2048x64xf32, #tv.view<#m, [_, did(sp) * _, _]>>
+!s = tensor<4x2048x2048xf32>
+// CHECK-LABEL: @queries_before_keys
+// CHECK: tv.matmul {{.*}} -> tensor<4x2048x2048xf32, #tv.view<#{{.*}}, [4, did(sp) * 1024, 2048]>>
+// CHECK: tv.softmax {{.*}} -> tensor<4x2048x2048xf32, #tv.view<#{{.*}}, [4, did(sp) * 1024, 2048]>>
+func.func @queries_before_keys(%q: !q, %k: !q, %v: !q) -> tensor<4x2048x64xf32> {
+  %t = tv.transpose %k perm [0, 2, 1] : (!q) -> tensor<4x64x2048xf32>
+  %0 = tv.matmul %q, %t : (!q, tensor<4x64x2048xf32>) -> !s
+  %1 = tv.softmax %0 dim 2 : (!s) -> !s
+  %2 = tv.matmul %1, %v : (!s, !q) -> tensor<4x2048x64xf32>
+  return %2 : tensor<4x2048x64xf32>
+}
