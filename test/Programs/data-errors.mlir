@@ -66,9 +66,9 @@ func.func @main(%table: !table {tv.range = [-1, 98]}, %lengths: !each {tv.range 
 // CHECK-NOT: tv.page_errors
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-to-all 64 bytes 1 copies, all-reduce 440 bytes 0 copies, all-gather 20 bytes 0 copies
-// RAN tp=3: all-to-all 72 bytes 1 copies, all-reduce 588 bytes 0 copies, all-gather 24 bytes 0 copies
-// RAN tp=4: all-to-all 48 bytes 1 copies, all-reduce 664 bytes 0 copies, all-gather 36 bytes 0 copies
+// RAN tp=2: all-gather of 2 284 bytes 1 copies, all-gather 20 bytes 0 copies
+// RAN tp=3: all-gather of 2 384 bytes 1 copies, all-gather 24 bytes 0 copies
+// RAN tp=4: all-gather of 2 468 bytes 1 copies, all-gather 36 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !table = tensor<9x7xi32, #tv.view<#m, [_, did(tp) * _]>>
 !each = tensor<9xi32, #tv.view<#m, [did(tp) * _]>>

@@ -17,7 +17,7 @@
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies
 // RAN tp=3: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies
-// RAN tp=4: all-gather 48 bytes 0 copies, all-gather 84 bytes 1 copies, all-to-all 28 bytes 1 copies
+// RAN tp=4: all-gather 48 bytes 0 copies, all-to-all 28 bytes 1 copies
 #m = #tv.mesh<tp = 3>
 !x = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<?x4xf32, #tv.view<#m, [_, did(tp) * _]>>

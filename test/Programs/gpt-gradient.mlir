@@ -11,9 +11,9 @@
 // CHECK-COUNT-4: comm.all_reduce
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-reduce 1024 bytes 0 copies, all-reduce of 2 2048 bytes 0 copies, all-reduce 1024 bytes 0 copies
-// RAN tp=3: all-reduce 1368 bytes 0 copies, all-reduce of 2 2736 bytes 0 copies, all-reduce 1368 bytes 0 copies
-// RAN tp=4: all-reduce 1536 bytes 0 copies, all-reduce of 2 3072 bytes 0 copies, all-reduce 1536 bytes 0 copies
+// RAN tp=2: all-reduce 1024 bytes 0 copies, all-reduce of 2 2048 bytes 0 copies, all-reduce of 2 1088 bytes 0 copies
+// RAN tp=3: all-reduce 1368 bytes 0 copies, all-reduce of 2 2736 bytes 0 copies, all-reduce of 2 1456 bytes 0 copies
+// RAN tp=4: all-reduce 1536 bytes 0 copies, all-reduce of 2 3072 bytes 0 copies, all-reduce of 2 1632 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !in = tensor<2x8x16xf32, #tv.view<#m, [_, _, _]>>
 !vec = tensor<16xf32, #tv.view<#m, [_]>>

@@ -44,8 +44,8 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}) -> (!loss, !w) {
 // CHECK: return
 // RAN x=1: nothing
 // RAN x=2: all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies
-// RAN x=3: all-to-all of 2 32 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 32 bytes 0 copies
-// RAN x=4: all-to-all of 2 32 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies, all-to-all 32 bytes 0 copies
+// RAN x=3: all-gather 128 bytes 0 copies, all-gather 128 bytes 0 copies
+// RAN x=4: all-gather 144 bytes 0 copies, all-gather 144 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !t = tensor<12x4xf32, #tv.view<#m, [did(x) * _, _]>>
 !a = tensor<5x4xf32>

@@ -117,8 +117,8 @@ func.func @main(%x: !x) -> tensor<19xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 12 bytes 0 copies
-// RAN tp=3: all-to-all 12 bytes 0 copies, all-reduce 16 bytes 0 copies
-// RAN tp=4: all-to-all 12 bytes 0 copies, all-reduce 20 bytes 0 copies
+// RAN tp=3: all-to-all 32 bytes 1 copies
+// RAN tp=4: all-to-all 24 bytes 1 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<10x3xf32, #tv.view<#m, [did(tp) * _, _]>>
 func.func @main(%x: !x) -> tensor<3xf32> {
@@ -133,8 +133,8 @@ func.func @main(%x: !x) -> tensor<3xf32> {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce 12 bytes 0 copies
-// RAN tp=3: all-to-all 12 bytes 1 copies, all-reduce 16 bytes 0 copies
-// RAN tp=4: all-to-all 12 bytes 1 copies, all-reduce 20 bytes 0 copies
+// RAN tp=3: all-to-all 32 bytes 0 copies
+// RAN tp=4: all-to-all 24 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<3x10xf32, #tv.view<#m, [_, did(tp) * _]>>
 func.func @main(%x: !x) -> tensor<3xf32> {
