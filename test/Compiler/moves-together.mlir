@@ -1,6 +1,6 @@
 // Moves that go in one step are one line, with the bytes of the device that moves most in
 // it; what goes alone has its own.
-// RUN: tessera-compile %s -o %t.tsr 2>&1 | FileCheck %s --implicit-check-not=bytes
+// RUN: tessera-compile %s --op-by-op -o %t.tsr 2>&1 | FileCheck %s --implicit-check-not=bytes
 
 // CHECK: moves-together.mlir:[[# @LINE + 11]]:8: all-to-all over [tp] of 120 bytes on a device, 2 tensors in one step{{$}}
 // CHECK: moves-together.mlir:[[# @LINE + 11]]:8, {{.*}}moves-together.mlir:[[# @LINE + 13]]:8: all-to-all over [tp] of 96 bytes on a device, 2 tensors in one step{{$}}
