@@ -448,8 +448,7 @@ template <class C, class P> struct FwdConsumer {
     if (C::Sparse)
       for (; !at.last; first = false)
         at = step(at, first);
-    // (Without a diagonal the first block alone has masked keys.)
-    if (!C::Sparse && !C::OneLoop && C::Causal)
+    if (!C::Sparse && !C::OneLoop)
       for (; n >= max(blocks.whole, blocks.begin); n--, first = false)
         step({n, true}, first);
     for (; !C::Sparse && n >= blocks.begin; n--, first = false)
