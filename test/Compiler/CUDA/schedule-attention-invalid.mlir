@@ -472,8 +472,8 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 
 // -----
 
-// Not so where consumer groups alternate.
-!q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
+// Not so of 96 columns.
+!q = memref<2x4x64x96xbf16, strided<[24576, 6144, 96, 1]>>
 !l = memref<2x4x64xf32, strided<[256, 64, 1]>>
 !w = memref<2x4x192x67xf32, strided<[51456, 12864, 67, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {

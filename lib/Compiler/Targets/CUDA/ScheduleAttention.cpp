@@ -124,19 +124,19 @@ static AttentionTiles getTiles(plan::AttentionGradOp op) {
                               op.getWalks(), // of steps of 64 queries
                           !op.getScoreGrad().empty(), countSharedSums(op));
 }
-/// BwdConfig::HasFinish, of blocks of so many queries.
-static bool hasFinish(plan::AttentionGradOp op, int64_t rows) {
-  const bool alternates =
-      rows == 64 && getDepths(op).first <= 96 && !op.getDropout();
+/// BwdConfig::HasFinish.
+static bool hasFinish(plan::AttentionGradOp op) {
+  const bool isPlain = op.getScoreMod().empty() && op.getMaskMod().empty();
+  const bool alternates = getDepths(op).first == 96 && !op.getDropout();
   // A wrong value is an error where NVRTC is opened.
   Result<unsigned> traps = getTrapWaits();
-  return !op.getCausal() || op.getWalks() || isOfClusters(op) || alternates ||
-         !op.getSums().empty() || (traps && *traps > 0);
+  return !op.getCausal() || op.getWalks() || isOfClusters(op) ||
+         (isPlain && alternates) || !op.getSums().empty() ||
+         (traps && *traps > 0);
 }
 static AttentionAttr chooseTiles(plan::AttentionGradOp op,
                                  const plan::Limits &) {
-  const AttentionTiles tiles = getTiles(op);
-  return getAttr(op, tiles, /*shared=*/false, hasFinish(op, tiles.rows));
+  return getAttr(op, getTiles(op), /*shared=*/false, hasFinish(op));
 }
 
 /// Of a row in memory: panels of 64 columns.
@@ -466,7 +466,7 @@ static LogicalResult verifyTiles(plan::AttentionGradOp op,
     return op.emitError() << "there are 2 or 3 stages of queries and "
                              "gradients, not "
                           << tiles.getStages();
-  if (tiles.getFinish() != hasFinish(op, tiles.getRows()))
+  if (tiles.getFinish() != hasFinish(op))
     return op.emitError() << (tiles.getFinish()
                                   ? "its blocks leave nothing to finish"
                                   : "a kernel must finish what its blocks sum");
