@@ -263,6 +263,16 @@ static int64_t getPageRows(plan::AttentionOp op) {
   return cast<MemRefType>(op.getKey().getType()).getDimSize(2);
 }
 
+/// Whether all tiles of so many positions are whole, as is known here. Those of
+/// packed sequences and of pages end where they do.
+template <typename Op> static bool isWhole(Op op, Value tensor, int64_t tile) {
+  if constexpr (std::is_same_v<Op, plan::AttentionOp>)
+    if (op.getPages())
+      return false;
+  const int64_t size = cast<MemRefType>(tensor.getType()).getDimSize(2);
+  return !op.getTiles() && !ShapedType::isDynamic(size) && size % tile == 0;
+}
+
 /// The functors of an attention or its gradient: `symbol`_Mods.
 template <typename Op>
 static LogicalResult writeMods(KernelWriter &out, Op op,
@@ -287,6 +297,11 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
              << ";\n";
   if (op.getCausal())
     out.line() << "static constexpr bool Causal = true;\n";
+  const AttentionAttr tiles = getAttention(op);
+  if (isWhole(op, op.getQuery(), tiles.getRows()))
+    out.line() << "static constexpr bool WholeQueries = true;\n";
+  if (isWhole(op, op.getKey(), tiles.getKeys()))
+    out.line() << "static constexpr bool WholeKeys = true;\n";
   if (op.getBlocks())
     out.line() << "static constexpr int BlockQueries = " << (*op.getBlocks())[0]
                << ", BlockKeys = " << (*op.getBlocks())[1] << ";\n";

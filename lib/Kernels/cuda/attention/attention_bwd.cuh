@@ -258,6 +258,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
                                 int stage, typename C::Step const &now,
                                 Sums &sums) {
     const int own = lane % 4 * 2, first = now.first_query() + own;
+    const Positions<Mods::WholeQueries> queries = {first, now.queries(p)};
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     const int seeing[] = {first_seeing(0, now), first_seeing(1, now)};
@@ -270,11 +271,10 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
-        const int64 query =
-            Mods::query(p.args, min(first + column, now.queries(p) - 1));
+        const int64 query = Mods::query(p.args, queries[column]);
         const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
-            min(key + 8 * r, now.keys(p) - 1)};
+            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
+            this->key_position(r, now)};
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         bool kept = column >= seeing[r];
         if constexpr (Mods::HasMask)
@@ -293,7 +293,8 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
         for (int n = 0; n < C::Sums; n++)
           addends[n] = kept ? addends[n] : 0;
         sums.take(addends, i,
-                  first + column < p.queries && key + 8 * r < p.keys);
+                  (Mods::WholeQueries || first + column < p.queries) &&
+                      (Mods::WholeKeys || key + 8 * r < p.keys));
       }
       probs[pair / 4].r[pair % 4] = pack<T>(probability[0], probability[1]);
     }

@@ -52,6 +52,10 @@ template <class C, class P> struct BwdScores {
     for (int j = 0; j < C::BM / 8; j++)
       row[j] = *reinterpret_cast<float2 const *>(from + j * 8 + lane % 4 * 2);
   }
+  /// Of the thread's key of row r, as functors get it.
+  TSR_MEMBER int64 key_position(int r, typename C::Step const &now) {
+    return Positions<Mods::WholeKeys>{key, now.keys(p)}[8 * r];
+  }
   /// x: scores to probabilities.
   TSR_MEMBER void plain(float (&x)[C::BM / 2], float2 const (&lse)[C::BM / 8]) {
     const float c = Mods::Scale * 1.44269504f;
@@ -91,7 +95,9 @@ template <class C, class P> struct BwdScores {
   /// and they are masked afterwards (queries by their lse).
   TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
                          typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.first_query() + own;
+    const int own = lane % 4 * 2;
+    const Positions<Mods::WholeQueries> queries = {now.first_query() + own,
+                                                   now.queries(p)};
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     float const *const lse = &s.lse[stage][own];
@@ -103,11 +109,13 @@ template <class C, class P> struct BwdScores {
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
-        const int64 query =
-            Mods::query(p.args, min(first + column, now.queries(p) - 1));
-        const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
-            min(key + 8 * r, now.keys(p) - 1)};
+        const int64 query = Mods::query(p.args, queries[column]);
+        const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
+                                        columns[r],
+                                        batch,
+                                        head,
+                                        query,
+                                        key_position(r, now)};
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         float score = scaled, slope = 1;
         if constexpr (Mods::HasScore)
@@ -169,7 +177,9 @@ template <class C, class P> struct BwdScores {
   /// Of the probabilities from `begin` on, those that mask keeps.
   TSR_MEMBER void ask(float (&x)[C::BM / 2], int begin, int stage,
                       typename C::Step const &now) {
-    const int own = lane % 4 * 2, first = now.first_query() + own;
+    const int own = lane % 4 * 2;
+    const Positions<Mods::WholeQueries> queries = {now.first_query() + own,
+                                                   now.queries(p)};
     const int64 head = Mods::head(p.args, now.head);
     const int64 batch = Mods::batch(p.args, now.batch);
     typename Mods::Row const *const rows =
@@ -177,11 +187,13 @@ template <class C, class P> struct BwdScores {
 #pragma unroll
     for (int i = begin; i < begin + Asked; i++) {
       const int r = i / 2 % 2, column = fragment_column(i);
-      const int64 query =
-          Mods::query(p.args, min(first + column, now.queries(p) - 1));
-      const AttentionPair<Mods> at = {
-          rows[C::RowBytes ? column : 0],   columns[r], batch, head, query,
-          min(key + 8 * r, now.keys(p) - 1)};
+      const int64 query = Mods::query(p.args, queries[column]);
+      const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
+                                      columns[r],
+                                      batch,
+                                      head,
+                                      query,
+                                      key_position(r, now)};
       if (!Mods::mask(p.args, at))
         x[i] = 0;
     }

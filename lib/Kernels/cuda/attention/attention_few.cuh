@@ -299,10 +299,11 @@ template <class C, class P> struct FewConsumer {
   TSR_MEMBER void modify(int block) {
     const int first = block * C::BN + lane % 4 * 2;
     if (C::Scaled || C::HasMods) {
+      const Positions<Mods::WholeKeys> own_keys = {first, p.keys};
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++) {
         const int r = i / 2 % 2;
-        const int key = min(first + fragment_column(i), p.keys - 1);
+        const int64 key = own_keys[fragment_column(i)];
         const typename Mods::Column column =
             Mods::column(p.args, of_batch, key);
         const AttentionPair<Mods> at = {rows[r],    column,   of_batch,

@@ -239,19 +239,21 @@ template <class C, class P> struct FwdConsumer {
     int64 query[2]; // global, as the functors get them
 #pragma unroll
     for (int r = 0; r < 2; r++)
-      query[r] = Mods::query(p.args, min(own + 8 * r, queries() - 1));
+      query[r] = Mods::query(
+          p.args, Positions<Mods::WholeQueries>{own, queries()}[8 * r]);
     if (Each) {
       const int64 of_batch = Mods::batch(p.args, batch);
       const int64 of_head = Mods::head(p.args, head);
+      const Positions<Mods::WholeKeys> own_keys = {first, keys()};
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++) {
         const int r = i / 2 % 2;
-        int key = first + fragment_column(i);
-        if (Masked)
-          key = min(key, keys() - 1);
-        const typename Mods::Column column =
+        const int column = fragment_column(i);
+        const int64 key =
+            Masked || Mods::WholeKeys ? own_keys[column] : first + column;
+        const typename Mods::Column of_key =
             Mods::column(p.args, of_batch, key);
-        const AttentionPair<Mods> at = {rows[r], column,   of_batch,
+        const AttentionPair<Mods> at = {rows[r], of_key,   of_batch,
                                         of_head, query[r], key};
         float score =
             C::Scaled ? x[i] * (Mods::Scale * Mods::InnerScale) : x[i];

@@ -31,6 +31,20 @@ struct IndexPair {
   int64 batch, head, query, key;
 };
 
+/// Positions that functors get of what one thread has: those that lie some
+/// constant behind its first. They never get one at the end or beyond: the last
+/// takes its place. Where none is, what they load lies constants apart, if the
+/// numbers have 64 bits.
+template <bool Whole> struct Positions {
+  int first, end;
+  TSR_MEMBER int operator[](int i) const { return min(first + i, end - 1); }
+};
+template <> struct Positions<true> {
+  int64 first;
+  int end;
+  TSR_MEMBER int64 operator[](int i) const { return first + i; }
+};
+
 /// The same, and what the functors have of each alone.
 template <class Mods> struct AttentionPair {
   typename Mods::Row const &row;
@@ -95,6 +109,9 @@ struct AttentionMods {
   /// &)`, a weight's; those of a query follow each other, and those of the next
   /// query follow them. All keys are here.
   static constexpr bool HasDropout = false;
+  /// The kernel's tiles and blocks of queries, and of keys, are whole: it is
+  /// known that no position is beyond the end.
+  static constexpr bool WholeQueries = false, WholeKeys = false;
   /// There is a multiple of four keys, so that less has to be drawn.
   static constexpr bool KeysInFours = true;
   static constexpr uint32 DropBelow = 0;
@@ -120,7 +137,7 @@ struct AttentionMods {
   template <class A> TSR_DEVICE int64 head(A const &, int index) {
     return index;
   }
-  template <class A> TSR_DEVICE int64 query(A const &, int index) {
+  template <class A> TSR_DEVICE int64 query(A const &, int64 index) {
     return index;
   }
   /// Which of this device's key heads its query head reads.

@@ -40,7 +40,11 @@ struct Table {
 static void capture(Table &args, Sizes const &s, Tensors const &t) {
   args = {(float const *)t.table, 2 * s.queries, s.queries};
 }
-template <int D> struct OfTable : Triangle<D> { using Args = Table; };
+template <int D> struct OfTable : Triangle<D> {
+  using Args = Table;
+  // As programs of such lengths have it.
+  static constexpr bool WholeQueries = true, WholeKeys = true;
+};
 template <int D> struct RowBias : BiasOf<OfTable<D>, SumBy::Query> {
   using Args = Table;
   struct Row {

@@ -384,6 +384,8 @@ void checkSums() {
   checkMods<RowBias>();
   checkMods<KeyBias>();
   checkMods<AllSums>();
+  both<Whole<AllSums>>({2, 4, 2, 768, 1152, Order::Packed}, true);
+  both<Whole<Relative>>({1, 3, 1, 1152, 384, Order::Head});
   both<AllSums>({2, 4, 1, 300, 555}, true);
   both<AllSums>({1, 2, 2, 0, 300});
   both<AllSums>({1, 2, 1, 300, 0});
@@ -411,6 +413,7 @@ void checkAll() {
   checkMods<Window>();
   both<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
   checkMods<Documents>();
+  both<Whole<Window>>({2, 4, 2, 768, 1152});
   both<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, true, 2, 0, 4});
   both<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, true, 2, 1, 4});
 #endif

@@ -159,6 +159,7 @@ void checkAll(bool small) {
   checkMods<Documents>();
   checkMods<RowFactor>();
   checkMods<NegativeScale>();
+  check<Whole<Window>>({3, 8, 2, 77, 1152});
   check<Sharded>({2, 4, 2, 4, 1000, Order::Head, true, true, 2, 1, 4});
   check<Full>({2, 2, 2, 1, 0}); // no keys at all
   check<Full>({1, 1, 1, 1, 1});

@@ -67,6 +67,11 @@ template <class M> struct Sharp : M {
   static constexpr char const *kName = "sharp";
   static constexpr float Scale = 16 * M::Scale;
 };
+/// Of lengths that are multiples of the tiles.
+template <class M> struct Whole : M {
+  static constexpr char const *kName = "whole tiles";
+  static constexpr bool WholeQueries = true, WholeKeys = true;
+};
 template <float (*Tanh)(float)> struct Cap : Captured {
   static constexpr char const *kName = "causal, soft cap";
   static constexpr bool Causal = true, HasScore = true, HasScoreGrad = true;
@@ -208,8 +213,8 @@ struct Sharded : Captured {
   static constexpr char const *kName = "shard of heads and queries, slopes";
   static constexpr bool Causal = true, HasScore = true, HasMask = true;
   TSR_DEVICE int64 head(Args const &a, int h) { return a.first_head + h; }
-  TSR_DEVICE int64 query(Args const &a, int i) {
-    return (int64)i * a.query_step + a.first_query;
+  TSR_DEVICE int64 query(Args const &a, int64 i) {
+    return i * a.query_step + a.first_query;
   }
   template <class At>
   TSR_DEVICE float score(Args const &, float s, At const &at) {

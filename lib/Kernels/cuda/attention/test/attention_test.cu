@@ -108,6 +108,8 @@ void checkAll() {
   checkMods<TanhOf<Stripes, 50>>();
   checkMods<TanhOf<Documents, 50, 8>>();
   checkMods<Relative>();
+  check<Whole<Relative>>({2, 4, 2, 768, 1152, Order::Packed});
+  check<Whole<Window>>({1, 3, 1, 1152, 384, Order::Head});
   checkMods<Window>();
   check<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
   checkMods<Documents>();
