@@ -12,28 +12,26 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels/CapturedGrad.h"
+#include "Kernels/ExpandAttention.h"
 #include "Kernels/LoopKernels.h"
 
 using namespace mlir;
 using namespace tessera;
 
-static layout::Extent getNumKeys(Value key) {
-  return getLocal(key).getExtents()[2];
-}
 static layout::Extent getNumKeys(tv::AttentionOp op) {
   return op.getPages() ? layout::Extent(op.getNumKeys())
-                       : getNumKeys(op.getKey());
+                       : getLocal(op.getKey()).getExtents()[2];
 }
 static layout::Extent getNumKeys(tv::AttentionGradOp op) {
-  return getNumKeys(op.getKey());
+  return getLocal(op.getKey()).getExtents()[2];
 }
 
 /// A function of scores, then batch, head, query and key, for the kernel: what
-/// `body` gives for global indices. `queries` lies as the op's queries do. All
-/// keys are here, so their numbers are global.
+/// `body` gives for global indices. `queries` lies as the op's queries do.
+template <typename Op>
 static void
-emitMod(KernelEmitter &emitter, Value queries, const layout::Extent &keys,
-        Region &to, unsigned scores,
+emitMod(KernelEmitter &emitter, Op op, Value queries, Region &to,
+        unsigned scores,
         llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
   OpBuilder &b = emitter.builder();
   SmallVector<Type> types(scores, b.getF32Type());
@@ -44,8 +42,9 @@ emitMod(KernelEmitter &emitter, Value queries, const layout::Extent &keys,
     at.push_back(emitter.index(0));
     SmallVector<Value> global(arguments.take_front(scores));
     llvm::append_range(global, emitter.globalIndices(queries.getType(), at));
-    global.back() = local[3];
-    emitter.noteIndex(local[3], keys);
+    // (Pages are whole.)
+    global.back() = emitter.globalIndex(op.getKey(), 2, local[3]);
+    emitter.noteIndex(global.back(), getNumKeys(op));
     return body(global);
   });
 }
@@ -65,7 +64,7 @@ static void emitNumber(KernelEmitter &emitter, Op op, Value queries,
   const SmallVector<layout::Extent> of = {LocalShape(op.getQuery()).extents[1],
                                           LocalShape(op.getQuery()).extents[2],
                                           getNumKeys(op)};
-  emitMod(emitter, queries, of.back(), numberMod, 0,
+  emitMod(emitter, op, queries, numberMod, 0,
           [&](ArrayRef<Value> pair) -> SmallVector<Value> {
             Value number = pair[0];
             for (auto [at, extent] : llvm::zip_equal(pair.drop_front(), of)) {
@@ -77,23 +76,60 @@ static void emitNumber(KernelEmitter &emitter, Op op, Value queries,
           });
 }
 
+/// Whether mask_mod says what `causal` does: a kernel's diagonal is that of a
+/// device's own positions.
+template <typename Op> static bool masksDiagonal(Op op) {
+  return op.getCausal() && splitsPositions(op);
+}
+template <typename Op> static UnitAttr getCausal(Op op) {
+  return masksDiagonal(op) ? UnitAttr() : op.getCausalAttr();
+}
+
+template <typename Op>
+static void emitMask(KernelEmitter &emitter, Op op, Value queries,
+                     Region &maskMod) {
+  Region &own = op.getMaskMod();
+  if (own.empty() && !masksDiagonal(op))
+    return;
+  auto body = [&](ArrayRef<Value> pair) -> SmallVector<Value> {
+    SmallVector<Value> kept;
+    if (!own.empty())
+      kept = emitter.evaluate(own.front(), pair);
+    if (!masksDiagonal(op))
+      return kept;
+    // ki <= qi + T - S
+    OpBuilder &b = emitter.builder();
+    Arith math{b, op.getLoc()};
+    Value ahead =
+        math.sub(emitter.extent(getNumKeys(op)),
+                 emitter.extent(getLocal(op.getQuery()).getExtents()[2]));
+    Value isBefore =
+        arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::sle,
+                              pair[3], math.add(pair[2], ahead));
+    return {kept.empty() ? isBefore : math.both(isBefore, kept.front())};
+  };
+  emitMod(emitter, op, queries, maskMod, 0, body);
+}
+
 /// The op's regions, what its block mask says of a pair, and what number it is.
 template <typename Op>
 static void emitMods(KernelEmitter &emitter, Op op, Value queries,
-                     ArrayRef<Mod> mods, Region &blockMod, Region &numberMod) {
+                     ArrayRef<Mod> mods, Region &maskMod, Region &blockMod,
+                     Region &numberMod) {
   if (op.getDropout())
     emitNumber(emitter, op, queries, numberMod);
   for (const Mod &mod : mods)
     if (!mod.from->empty())
-      emitMod(emitter, queries, getNumKeys(op), *mod.to, mod.scores,
+      emitMod(emitter, op, queries, *mod.to, mod.scores,
               [&](ArrayRef<Value> global) {
                 return emitter.evaluate(mod.from->front(), global);
               });
+  emitMask(emitter, op, queries, maskMod);
   Value mask = op.getBlockMask();
   if (!mask)
     return;
   OpBuilder &b = emitter.builder();
-  emitMod(emitter, queries, getNumKeys(op), blockMod, 0,
+  emitMod(emitter, op, queries, blockMod, 0,
           [&](ArrayRef<Value> pair) -> SmallVector<Value> {
             SmallVector<Value> at(pair);
             for (auto [dim, extent] :
@@ -143,18 +179,18 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   auto attention = plan::AttentionOp::create(
       b, op.getLoc(), query, key, value, result, lse, tiles, pages,
       dropout.seed, dropout.stream, dropout.step, op.getScaleAttr(),
-      op.getCausalAttr(), op.getDropoutAttr(), op.getBlocksAttr());
+      getCausal(op), op.getDropoutAttr(), op.getBlocksAttr());
   emitMods(emitter, op, op.getResult(),
-           {{&op.getScoreMod(), &attention.getScoreMod(), 1},
-            {&op.getMaskMod(), &attention.getMaskMod(), 0}},
-           attention.getBlockMod(), attention.getNumberMod());
+           {{&op.getScoreMod(), &attention.getScoreMod(), 1}},
+           attention.getMaskMod(), attention.getBlockMod(),
+           attention.getNumberMod());
 }
 
 /// Which of the block mask's heads, of all batches, a pair is of.
 static void emitMaskHead(KernelEmitter &emitter, tv::AttentionGradOp op,
                          Region &walkMod) {
   const layout::Shape mask = tv::getGlobalShape(op.getBlockMask().getType());
-  emitMod(emitter, op.getQueryGrad(), getNumKeys(op), walkMod, 0,
+  emitMod(emitter, op, op.getQueryGrad(), walkMod, 0,
           [&](ArrayRef<Value> pair) -> SmallVector<Value> {
             Arith math{emitter.builder(), op.getLoc()};
             Value head = mask[1] == 1 ? emitter.index(0) : pair[1];
@@ -193,13 +229,13 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
       argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
       argument(op.getTiles()), argument(walks), dropout.seed, dropout.stream,
-      dropout.step, op.getScaleAttr(), op.getCausalAttr(), op.getDropoutAttr(),
+      dropout.step, op.getScaleAttr(), getCausal(op), op.getDropoutAttr(),
       op.getBlocksAttr());
   emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
-            {&op.getMaskMod(), &attention.getMaskMod(), 0},
             {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},
-           attention.getBlockMod(), attention.getNumberMod());
+           attention.getMaskMod(), attention.getBlockMod(),
+           attention.getNumberMod());
   if (walks)
     emitMaskHead(emitter, op, attention.getWalkMod());
 }

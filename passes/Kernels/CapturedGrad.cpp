@@ -486,7 +486,6 @@ FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
                                                    const LocalShape &scores,
                                                    ValueRange addends,
                                                    bool bySums) {
-  OpBuilder &b = build.b;
   Type wide = getElement(op.getLse());
   const LocalShape dims = withDistances(scores);
   SmallVector<Value> results;
@@ -532,9 +531,14 @@ static tv::AttentionGradOp withSums(tv::AttentionGradOp op, OpBuilder &b,
        llvm::enumerate(op.getScoreGrad().getOps<tv::AccumulateOp>())) {
     if (!isOwn(number))
       continue;
-    LocalShape shape = scores.take(getSumDims(getSumBy(accumulate)));
+    const SmallVector<int64_t> has = getSumDims(getSumBy(accumulate));
+    LocalShape shape = scores.take(has);
+    SmallVector<layout::Dim> summed;
+    for (int64_t dim : {kQuery, kKey})
+      if (!llvm::is_contained(has, dim))
+        summed.push_back(scores.dims[dim]);
     places.push_back(zeros(build, shape, wide));
-    types.push_back(shape.summed(op.getGrad()).type(wide));
+    types.push_back(shape.summed(op.getGrad(), summed).type(wide));
   }
   auto flash = tv::AttentionGradOp::create(
       b, op.getLoc(), types, op.getGrad(), op.getQuery(), op.getKey(),

@@ -14,6 +14,7 @@
 
 #include "Kernels/ExpandAttention.h"
 #include "Kernels/CapturedGrad.h"
+#include "Kernels/KernelEmitter.h"
 #include "TensorView/TensorViewPointwise.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -180,6 +181,18 @@ void tessera::coarsenBlockMask(tv::AttentionOp op, int64_t tile) {
 void tessera::coarsenBlockMask(tv::AttentionGradOp op, int64_t tile) {
   coarsen(op, tile);
 }
+
+//===----------------------------------------------------------------------===//
+// Parts of positions
+//===----------------------------------------------------------------------===//
+
+template <typename Op> static bool splits(Op op) {
+  return llvm::any_of(ValueRange{op.getQuery(), op.getKey()}, [](Value tensor) {
+    return !isWhole(getSpace(tensor.getType())[2]);
+  });
+}
+bool tessera::splitsPositions(tv::AttentionOp op) { return splits(op); }
+bool tessera::splitsPositions(tv::AttentionGradOp op) { return splits(op); }
 
 //===----------------------------------------------------------------------===//
 // Packed sequences

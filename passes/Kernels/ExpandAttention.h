@@ -32,6 +32,10 @@ void coarsenBlockMask(tv::AttentionGradOp op, int64_t tile);
 void foldSequences(tv::AttentionOp op);
 void foldSequences(tv::AttentionGradOp op);
 
+/// Whether devices have parts of the queries or of the keys.
+bool splitsPositions(tv::AttentionOp op);
+bool splitsPositions(tv::AttentionGradOp op);
+
 /// Gathers keys and values that lie in pages.
 void foldPages(tv::AttentionOp op);
 

@@ -259,6 +259,11 @@ Value KernelEmitter::globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
       .toGlobal(dim.product, extent(boundOf(dim)), local);
 }
 
+Value KernelEmitter::globalIndex(Value tensor, int64_t dim, Value local) {
+  return globalIndex(getLocal(tensor).getLayoutMesh(),
+                     getSpace(tensor.getType())[dim], local);
+}
+
 std::pair<Value, Value> KernelEmitter::localIndex(const layout::Mesh &mesh,
                                                   const LocalDim &dim,
                                                   Value global) {

@@ -112,6 +112,8 @@ public:
   globalIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> local) override;
   std::pair<mlir::Value, llvm::SmallVector<mlir::Value>>
   localIndices(mlir::Type type, llvm::ArrayRef<mlir::Value> global) override;
+  /// The global index of a local one along a dimension of memory.
+  mlir::Value globalIndex(mlir::Value tensor, int64_t dim, mlir::Value local);
 
   /// Says that `index`, computed here, is one of a dimension of this extent.
   void noteIndex(mlir::Value index, const layout::Extent &extent);
@@ -150,7 +152,6 @@ private:
   }
   /// This device's extent of a dimension.
   mlir::Value localExtent(const layout::Mesh &mesh, const LocalDim &dim);
-  /// The global index of a local one.
   mlir::Value globalIndex(const layout::Mesh &mesh, const LocalDim &dim,
                           mlir::Value local);
   /// Whether this device holds a global index that is in range, and its local

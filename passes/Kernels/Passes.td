@@ -68,10 +68,12 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     Attention becomes a `plan.choose` of its variants. `math` is core ops, with the
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
     cuda:sm_90a, in bf16 or f16, for a head dimension of 64, 96, 128, 192 (of values
-    192 or 128) or 256, if only batch and heads are split. `cudnn` is a `plan.attend`:
-    of bf16 or f16 likewise, for head dimensions that are multiples of 8 up to 128, with
-    a positive scale, without a score_mod or a mask_mod, and, if it is causal, with at
-    least as many keys as queries.
+    192 or 128) or 256, if each device has all keys. Where devices have parts of the
+    queries, its functions get the numbers that these have on all, `causal` is one of
+    them, and there are no blocks, sequences, tiles, pages or dropout. `cudnn` is a
+    `plan.attend`: of bf16 or f16 likewise, for head dimensions that are multiples of 8
+    up to 128, with a positive scale, without a score_mod or a mask_mod, and, if it is
+    causal, with all queries and at least as many keys.
     The choice says why they are missing elsewhere. If there is one variant alone, its
     ops are those of the program and the choice has no values. A block mask is asked in
     mask_mod, but by `flash` if no captured tensor has a gradient: that leaves out blocks
@@ -89,7 +91,8 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     of that: it sums by query, by key, by the distance of the two or, where the index
     needs both, not at all, and instead of captured tensors has one for each such sum.
     At most eight are by query or distance; for those by distance the number of keys
-    must be static.
+    must be static and positions whole. Otherwise devices may have parts of the keys, as
+    of the queries above.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

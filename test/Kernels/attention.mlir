@@ -49,7 +49,7 @@
 // MATH-ALONE: plan.choose "attention" of "math"() without {cudnn = "its elements must be bf16 or f16", flash = "its elements must be bf16 or f16"}
 // TYPE: error: has no variant that is allowed; flash does not fit: its elements must be bf16 or f16; what would fit: math{{$}}
 // DEPTH: error: has no variant that is allowed; flash does not fit: its head dimension must be 64, 96, 128, 192 or 256
-// POSITIONS: error: has no variant that is allowed; flash does not fit: only batch and heads may be split
+// POSITIONS: error: has no variant that is allowed; flash does not fit: each device must have all keys
 // NAME: error: 'fast' is no variant of attention; there are 'flash', 'cudnn' and 'math'
 
 //--- split.mlir
@@ -125,9 +125,9 @@ func.func @main(%p: !p {tv.name = "p"}) -> (!y {tv.name = "o"}) {
 
 //--- positions.mlir
 #m = #tv.mesh<tp = 2>
-!q = tensor<1x2x4x64xbf16, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4, 64]>, of [1, 2, 8, 64]>>
-!k = tensor<1x2x8x64xbf16, #tv.local<#tv.view<#m, [1, 2, 8, 64]>, of [1, 2, 8, 64]>>
-!l = tensor<1x2x4xf32, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4]>, of [1, 2, 8]>>
+!q = tensor<1x2x8x64xbf16, #tv.local<#tv.view<#m, [1, 2, 8, 64]>, of [1, 2, 8, 64]>>
+!k = tensor<1x2x4x64xbf16, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4, 64]>, of [1, 2, 8, 64]>>
+!l = tensor<1x2x8xf32, #tv.local<#tv.view<#m, [1, 2, 8]>, of [1, 2, 8]>>
 func.func @main(%q: !q, %k: !k) -> !q {
   %o, %lse = tv.attention %q, %k, %k scale(0.125) : (!q, !k, !k) -> (!q, !l)
   return %o : !q

@@ -44,7 +44,7 @@
 // LENGTHS: error: has no variant that is allowed; cudnn does not fit: it is causal, and there may be more queries than keys
 // FULL: plan.attend {{.*}} scale(1.250000e-01) from
 // FEWER: plan.attend {{.*}} scale(1.250000e-01) causal from
-// POSITIONS: error: has no variant that is allowed; cudnn does not fit: only batch and heads may be split
+// POSITIONS: error: has no variant that is allowed; cudnn does not fit: each device must have all keys
 // CPU: split.mlir:{{[0-9]+}}:14: error: has no variant that is allowed; cudnn does not fit: it is for cuda:sm_90a and cuda:sm_XY from sm_80 on
 
 // In a module it is a step of its own.
@@ -147,9 +147,9 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
 
 //--- positions.mlir
 #m = #tv.mesh<tp = 2>
-!q = tensor<1x2x4x64xbf16, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4, 64]>, of [1, 2, 8, 64]>>
-!k = tensor<1x2x8x64xbf16, #tv.local<#tv.view<#m, [1, 2, 8, 64]>, of [1, 2, 8, 64]>>
-!l = tensor<1x2x4xf32, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4]>, of [1, 2, 8]>>
+!q = tensor<1x2x8x64xbf16, #tv.local<#tv.view<#m, [1, 2, 8, 64]>, of [1, 2, 8, 64]>>
+!k = tensor<1x2x4x64xbf16, #tv.local<#tv.view<#m, [1, 2, did(tp) * 4, 64]>, of [1, 2, 8, 64]>>
+!l = tensor<1x2x8xf32, #tv.local<#tv.view<#m, [1, 2, 8]>, of [1, 2, 8]>>
 func.func @main(%q: !q, %k: !k) -> !q {
   %o, %lse = tv.attention %q, %k, %k scale(0.125) : (!q, !k, !k) -> (!q, !l)
   return %o : !q

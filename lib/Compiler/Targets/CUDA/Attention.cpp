@@ -8,8 +8,11 @@
 
 #include "Compiler/Targets/CUDA/Target.h"
 #include "Kernels/CapturedGrad.h"
+#include "Kernels/ExpandAttention.h"
 #include "Kernels/LoopKernels.h"
 #include "Kernels/cuda/attention/attention_tiles.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace tessera;
@@ -41,36 +44,63 @@ static Value getKeyBatches(tv::AttentionOp op) {
 }
 static Value getKeyBatches(tv::AttentionGradOp op) { return op.getKey(); }
 
+/// What has a row of a head for each query, and for each key; the query and the
+/// key first.
+using Rows = std::array<SmallVector<Value>, 2>;
+static Rows getRows(tv::AttentionOp op) {
+  return {{{op.getQuery(), op.getResult()}, {op.getKey(), op.getValue()}}};
+}
+static Rows getRows(tv::AttentionGradOp op) {
+  return {{{op.getQuery(), op.getGrad(), op.getOutput(), op.getQueryGrad()},
+           {op.getKey(), op.getValue(), op.getKeyGrad(), op.getValueGrad()}}};
+}
+
 /// What kernels for tensor cores ask for, ours and cuDNN's, of an attention or
-/// its gradient. `others` are their tensors beside the query, the key and the
-/// value, results among them.
+/// its gradient.
 template <typename Op>
-static std::optional<std::string> whyNotOnTensorCores(Op op,
-                                                      ValueRange others) {
+static std::optional<std::string> whyNotOnTensorCores(Op op) {
   auto type = cast<RankedTensorType>(op.getQuery().getType());
   if (!type.getElementType().isBF16() && !type.getElementType().isF16())
     return "its elements must be bf16 or f16";
-  SmallVector<Value> tensors = {op.getQuery(), op.getKey(), op.getValue()};
-  llvm::append_range(tensors, others);
-  for (Value tensor : tensors) {
-    Space space = getSpace(tensor.getType());
-    if (space.size() != 4)
-      return "no dimensions may be merged";
-    if (!isWhole(space[2]) || !isWhole(space[3]))
-      return "only batch and heads may be split";
-  }
+  const Rows rows = getRows(op);
+  for (ArrayRef<Value> tensors : rows)
+    for (Value tensor : tensors) {
+      Space space = getSpace(tensor.getType());
+      if (space.size() != 4)
+        return "no dimensions may be merged";
+      if (!isWhole(space[3]) ||
+          space[2] != getSpace(tensors.front().getType())[2])
+        return "only batch, heads and positions may be split, and these alike";
+    }
+  // A row's sum is one device's.
+  if (std::is_same_v<Op, tv::AttentionOp> &&
+      !isWhole(getSpace(op.getKey().getType())[2]))
+    return "each device must have all keys";
   if (getSpace(op.getQuery().getType())[0] !=
       getSpace(getKeyBatches(op).getType())[0])
     return "queries and keys must split the batch alike";
   if (!headsMatch(op))
     return "a device must have the key heads of its query heads, and no others";
-  for (Value tensor : others) {
-    if (tensor.getDefiningOp() != op)
-      continue;
-    Memory memory = getOwnMemory(tensor.getType());
-    if (!memory.unit || memory.order.back() != 3)
-      return "the head dimension of its result must be innermost in memory";
-  }
+  for (ArrayRef<Value> tensors : rows)
+    for (Value tensor : tensors) {
+      if (tensor.getDefiningOp() != op)
+        continue;
+      Memory memory = getOwnMemory(tensor.getType());
+      if (!memory.unit || memory.order.back() != 3)
+        return "the head dimension of its result must be innermost in memory";
+    }
+  return std::nullopt;
+}
+
+/// What holds for positions that devices split: kernels count their own, and
+/// the op's functions know which these are.
+template <typename Op>
+static std::optional<std::string> whyNotPositions(Op op) {
+  if (!splitsPositions(op))
+    return std::nullopt;
+  if (op.getStructure() || op.getDropout())
+    return "positions are split, and it has blocks, sequences, tiles, pages or "
+           "dropout";
   return std::nullopt;
 }
 
@@ -136,24 +166,26 @@ static std::optional<std::string> whyNotPages(tv::AttentionOp op) {
 
 std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
-    if (auto why = whyNotOnTensorCores(op, op.getResult()))
+    if (auto why = whyNotOnTensorCores(op))
       return why;
     if (auto why = whyNotDepths(op))
       return why;
-    for (auto why : {whyNotPages(op), whyNotDropout(op)})
+    for (auto why : {whyNotPages(op), whyNotDropout(op), whyNotPositions(op)})
       if (why)
         return why;
     return whyNotTiles(op);
   }
   auto op = cast<tv::AttentionGradOp>(attention);
-  if (auto why = whyNotOnTensorCores(op, {op.getQueryGrad(), op.getKeyGrad(),
-                                          op.getValueGrad(), op.getGrad(),
-                                          op.getOutput()}))
+  if (auto why = whyNotOnTensorCores(op))
     return why;
-  if (!op.getScoreGrad().empty() && op.getKey().getType().isDynamicDim(2))
+  if (!op.getScoreGrad().empty())
     for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>())
-      if (getSumBy(add) == "distance")
-        return "the number of keys must be known for a gradient by distance";
+      if (getSumBy(add) == "distance") {
+        if (op.getKey().getType().isDynamicDim(2))
+          return "the number of keys must be known for a gradient by distance";
+        if (splitsPositions(op))
+          return "positions must not be split for a gradient by distance";
+      }
   if (auto why = whyNotDepths(op))
     return why;
   if (getDepths(op).first > kMostNarrowDepth) {
@@ -165,16 +197,19 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
       return "it has " + has.str() +
              ", for which its head dimension must be 64, 96 or 128";
   }
-  if (auto why = whyNotDropout(op))
-    return why;
+  for (auto why : {whyNotDropout(op), whyNotPositions(op)})
+    if (why)
+      return why;
   return whyNotTiles(op);
 }
 
-/// What an attention and its gradient both need. `others` are as above.
+/// What an attention and its gradient both need.
 template <typename Op>
-static std::optional<std::string> whyNotInLibrary(Op op, ValueRange others) {
-  if (auto why = whyNotOnTensorCores(op, others))
+static std::optional<std::string> whyNotInLibrary(Op op) {
+  if (auto why = whyNotOnTensorCores(op))
     return why;
+  if (op.getCausal() && splitsPositions(op))
+    return "it is causal, and positions are split";
   if (!op.getScoreMod().empty() || !op.getMaskMod().empty())
     return "it has a score_mod or a mask_mod";
   if (op.getBlockMask())
@@ -210,12 +245,11 @@ std::optional<std::string> cuda::whyNotCuDNN(Operation *attention) {
   if (auto op = dyn_cast<tv::AttentionOp>(attention)) {
     if (op.getPages())
       return "it has pages";
-    return whyNotInLibrary(op, op.getResult());
+    return whyNotInLibrary(op);
   }
   auto op = cast<tv::AttentionGradOp>(attention);
   // It takes what the query adds from the results alone.
   if (op.getLseGrad())
     return "it has a gradient of the log-sum-exp";
-  return whyNotInLibrary(op, {op.getQueryGrad(), op.getKeyGrad(),
-                              op.getValueGrad(), op.getGrad(), op.getOutput()});
+  return whyNotInLibrary(op);
 }

@@ -106,8 +106,17 @@ static Reach getProduct(const Reach &a, const Reach &b) {
 /// is looked at twice.
 constexpr int kDeepest = 10;
 
-/// What a value that depends on no position may be. Batches and heads are
-/// positions, too.
+/// Whether it is a number that the launch gives, an extent or a coordinate of
+/// the device.
+static bool isOfLaunch(Operation *op) {
+  if (!isa<arith::IndexCastOp>(op))
+    return false;
+  auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+/// What a value that depends on no position may be. Batches, heads and what a
+/// launch gives are positions, too.
 static Reach getReach(Value value, int depth = kDeepest) {
   const Reach all = getReach(value.getType());
   APInt constant;
@@ -119,8 +128,19 @@ static Reach getReach(Value value, int depth = kDeepest) {
   if (depth == 0)
     return all;
   Reach reach = all;
-  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
+  if (isOfLaunch(op)) {
+    reach = getPositions(ShapedType::kDynamic);
+  } else if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
     reach = getReach(op->getOperand(0), depth - 1);
+  } else if (isa<arith::DivUIOp, arith::RemUIOp>(op)) {
+    const Reach a = getReach(op->getOperand(0), depth - 1);
+    if (a.low >= 0 &&
+        matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
+        constant.isStrictlyPositive()) {
+      const Wide by = constant.getSExtValue();
+      reach = isa<arith::RemUIOp>(op) ? Reach{0, std::min(a.high, by - 1)}
+                                      : Reach{a.low / by, a.high / by};
+    }
   } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp,
                  arith::MinSIOp>(op)) {
     const Reach a = getReach(op->getOperand(0), depth - 1),

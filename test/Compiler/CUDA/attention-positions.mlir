@@ -1,0 +1,42 @@
+// Kernels leave out keys behind the diagonal where devices have parts of the positions,
+// whose numbers begin at a coordinate's multiple: of the queries, of runs of keys that are
+// heads, and of a gradient's keys.
+// RUN: split-file %s %t
+// RUN: tessera-compile %t/queries.mlir --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/queries -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefix=QUERIES < %t/queries/kernels.cu
+// RUN: tessera-compile %t/keys.mlir --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/keys -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
+// RUN: FileCheck %s --check-prefix=KEYS < %t/keys/kernels.cu
+// CLEAN-NOT: {{warning|error}}
+// QUERIES: struct attention_0_Mods
+// QUERIES: static __device__ KeyRange keys(
+// QUERIES: const int64 [[BEGIN:.*]] = index_cast0 * 1024;
+// QUERIES: end = min(end, int64(1) + 1 * last + 1 * int64([[BEGIN]]));
+// KEYS: struct attention_1_Mods
+// KEYS: static __device__ KeyRange keys(
+// KEYS: const int64 remui0 =
+// KEYS-NEXT: const int64 [[BEGIN:.*]] = remui0 * 8192;
+// KEYS: end = min(end, int64(32257) + 1 * last + -1 * int64([[BEGIN]]));
+// KEYS: struct attention_grad_{{[0-9]+}}_Mods
+// KEYS: static __device__ KeyRange keys(
+// KEYS: const int64 [[OWN:.*]] = index_cast0 * 8192;
+// KEYS: end = min(end, int64(32257) + 1 * last + -1 * int64([[OWN]]));
+
+//--- queries.mlir
+#m = #tv.mesh<cp = 4>
+!q = tensor<1x2x4096x128xbf16, #tv.view<#m, [_, _, did(cp) * _, _]>>
+func.func @main(%q: !q, %k: !q, %v: !q) -> !q {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!q, !q, !q) -> (!q, tensor<1x2x4096xf32>)
+  return %o : !q
+}
+
+//--- keys.mlir
+#m = #tv.mesh<cp = 4>
+!q = tensor<1x2x512x128xbf16, #tv.view<#m, [_, _, _, _]>>
+!k = tensor<1x2x32768x128xbf16, #tv.view<#m, [_, _, did(cp) * _, _]>>
+!l = tensor<1x2x512xf32>
+func.func @main(%do: !q, %q: !q, %k: !k, %v: !k) -> (!q, !k, !k) {
+  %o, %lse = tv.attention %q, %k, %v scale(0.125) causal : (!q, !k, !k) -> (!q, !l)
+  %dq, %dk, %dv = tv.attention_grad %do, %q, %k, %v, %o, %lse scale(0.125) causal
+      : (!q, !q, !k, !k, !q, !l) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
