@@ -332,8 +332,8 @@ typedef struct tessera_memory {
 } tessera_memory;
 
 /* Before anything is allocated, and without the other ranks: where one of them
- * cannot take the sizes in a variant that this one can, a binding needs that of
- * another variant. */
+ * cannot take the sizes in a variant that this one can, or a port begins where
+ * that cannot take it, a binding needs the memory of another variant. */
 TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
                                                   const int64_t *symbols,
                                                   size_t symbol_count,
@@ -346,8 +346,8 @@ TESSERA_API tessera_status *tessera_module_memory(const tessera_module *module,
  * "math", matrix products ("matmul") as "cublaslt" and "own".
  * Which one runs is fixed when a module is bound: the first that this thread
  * allows, or by default the process, that the module has, that can run here
- * ("cudnn" needs cuDNN) and that can take the sizes, on all ranks. Without a
- * word, the first of the module's that can.
+ * ("cudnn" needs cuDNN) and that can take the sizes and where ports begin, on
+ * all ranks. Without a word, the first of the module's that can.
  * C++ has a scope for it in tessera/Variants.h.
  *===----------------------------------------------------------------------===*/
 

@@ -55,6 +55,7 @@ Result<Tensors> Tensors::create(const ModuleReader &module, int rank,
   tensors.symbols.assign(symbols.begin(), symbols.end());
   tensors.coordinates = module.mesh().coordsOfRank(rank);
   tensors.known.resize(module.plan().tensors.size());
+  tensors.addresses.resize(module.plan().tensors.size());
   return tensors;
 }
 
@@ -122,6 +123,7 @@ Result<LocalTensor> Tensors::resolve(int id) {
   LocalTensor result;
   result.dtype = static_cast<DType>(tensor.dtype);
   result.root = id;
+  result.address = addresses[id];
   int64_t bytes = result.elementBytes();
   for (const auto &extent : tensor.shape) {
     Result<int64_t> size = value(*extent);
@@ -180,6 +182,7 @@ Status Tensors::applyAlias(int id, const LocalTensor &source,
                            LocalTensor &result) {
   const fb::AliasT &alias = *reader->plan().tensors[id]->alias;
   result.root = source.root;
+  result.address = source.address;
   result.offset = source.offset;
   result.inModule = source.inModule;
   std::string of = " of " + name(alias.source);

@@ -26,12 +26,19 @@ struct LocalTensor {
   int root;
   int64_t offset = 0;
   bool inModule = false; ///< a constant used where it lies in the module
+  /// Of the root's memory, where that is a caller's; other memory begins as
+  /// aligned as the backend says.
+  uintptr_t address = 0;
   /// Local dimensions, outermost in memory first, as far as that is the same on
   /// all ranks: in this order a collective's messages list elements.
   std::vector<int> order;
 
   int64_t elements() const;
   int64_t elementBytes() const { return info(dtype).bytes; }
+  /// Whether its first element's address is a multiple of so many bytes.
+  bool isAligned(int64_t bytes) const {
+    return (address + offset * elementBytes()) % bytes == 0;
+  }
 };
 
 /// Finds the local tensors of a module for one rank and one set of symbol
@@ -44,6 +51,11 @@ public:
   /// The same module and sizes for another rank.
   Result<Tensors> onRank(int rank) const {
     return create(*reader, rank, symbols);
+  }
+
+  /// Where a root's memory is the caller's; before the first `get`.
+  void setAddress(int root, const void *address) {
+    addresses[root] = reinterpret_cast<uintptr_t>(address);
   }
 
   /// With its chain of aliases; found once, then kept.
@@ -70,6 +82,7 @@ private:
   std::vector<int64_t> symbols;
   layout::Coords coordinates;
   std::vector<std::optional<LocalTensor>> known;
+  std::vector<uintptr_t> addresses; ///< by root
 };
 
 } // namespace tessera

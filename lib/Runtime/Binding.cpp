@@ -155,6 +155,19 @@ static Outcome<Ok> addPortCopies(const fb::PlanT &plan, BackendModule &module,
   return Ok{};
 }
 
+/// By tensor, the port that has its memory, or -1. An output that is an input
+/// as well is copied.
+static std::vector<int> findPorts(const fb::PlanT &plan) {
+  std::vector<int> ports(plan.tensors.size(), -1);
+  for (size_t i = 0; i < plan.ports.size(); ++i) {
+    const fb::PortT &port = *plan.ports[i];
+    if (plan.tensors[port.tensor]->storage == fb::Storage::External &&
+        (port.kind != fb::PortKind::Output || ports[port.tensor] < 0))
+      ports[port.tensor] = i;
+  }
+  return ports;
+}
+
 /// What ranks must have in common to bind alike.
 static uint64_t keyOf(const LoadedModule &module,
                       std::span<const int64_t> symbols,
@@ -168,9 +181,11 @@ static uint64_t keyOf(const LoadedModule &module,
 }
 
 /// The works of the first variants that are not `refused`; those of them that
-/// cannot take the sizes are added to `more`, and their works are missing.
+/// cannot take the sizes or the ports' memory are added to `more`, and their
+/// works are missing.
 static Outcome<Prepared> makeWorks(const LoadedModule &module,
                                    std::span<const int64_t> symbols,
+                                   std::span<void *const> pointers,
                                    const Refusals &refused, Refusals &more) {
   const fb::PlanT &plan = module.reader().plan();
   Outcome<std::vector<int>> variants =
@@ -182,17 +197,22 @@ static Outcome<Prepared> makeWorks(const LoadedModule &module,
   if (!tensors)
     return Failure{TESSERA_INVALID_ARGUMENT, tensors.message()};
   Prepared prepared{std::move(*tensors), std::move(*variants)};
+  const std::vector<int> ports = findPorts(plan);
+  for (size_t i = 0; i < ports.size(); ++i)
+    if (ports[i] >= 0 && static_cast<size_t>(ports[i]) < pointers.size())
+      prepared.tensors.setAddress(i, pointers[ports[i]]);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const fb::StepT &step = *plan.steps[i];
-    const bool isChosen = step.alternative >= 0;
-    if (isChosen && prepared.variants[step.alternative] != step.variant)
+    if (step.alternative >= 0 &&
+        prepared.variants[step.alternative] != step.variant)
       continue;
     Result<std::unique_ptr<Work>> work =
         makeWork(i, prepared.tensors, module.code());
-    if (!work && !isChosen)
-      return atStep(step, work.message());
     if (!work) {
-      more.try_emplace({step.alternative, step.variant}, work.message());
+      auto of = variantOf(plan, step);
+      if (!of)
+        return atStep(step, work.message());
+      more.try_emplace(*of, work.message());
       continue;
     }
     prepared.works.push_back(std::move(*work));
@@ -224,12 +244,14 @@ static Outcome<Ok> gatherRefusals(Context &context,
 
 Outcome<Prepared> Prepared::create(const LoadedModule &module,
                                    std::span<const int64_t> symbols,
+                                   std::span<void *const> pointers,
                                    bool together) {
   Context &context = module.context();
   const fb::PlanT &plan = module.reader().plan();
   for (Refusals refused, more;; refused.merge(more)) {
     more.clear();
-    Outcome<Prepared> prepared = makeWorks(module, symbols, refused, more);
+    Outcome<Prepared> prepared =
+        makeWorks(module, symbols, pointers, refused, more);
     if (together) {
       const Outcome<Ok> made =
           prepared ? Outcome<Ok>(Ok{}) : Outcome<Ok>(prepared.error());
@@ -442,10 +464,11 @@ Outcome<Ok> Binding::prepare(Prepared &prepared,
               checks.add(port, **prepared.tensors.get(port.tensor), pointer);
           !status)
         return Failure{TESSERA_INVALID_MODULE, status.message()};
-    if (plan.tensors[port.tensor]->storage == fb::Storage::External &&
-        (port.kind != fb::PortKind::Output || !bases[port.tensor]))
-      bases[port.tensor] = pointer;
   }
+  const std::vector<int> ports = findPorts(plan);
+  for (size_t i = 0; i < ports.size(); ++i)
+    if (ports[i] >= 0)
+      bases[i] = static_cast<std::byte *>(pointers[ports[i]]);
   for (size_t i = 0; i < plan.tensors.size(); ++i)
     if (const std::optional<Lifetime> &life = prepared.lifetimes[i])
       bases[i] =
@@ -554,7 +577,7 @@ Binding::create(LoadedModule &module, std::span<const int64_t> symbols,
                 std::span<void *const> pointers) {
   TSR_TRY(module.context().alive());
   Outcome<Prepared> prepared =
-      Prepared::create(module, symbols, /*together=*/true);
+      Prepared::create(module, symbols, pointers, /*together=*/true);
   if (!prepared)
     return prepared.error();
   std::unique_ptr<Binding> binding(new Binding(module));

@@ -59,10 +59,11 @@ struct Prepared {
   tessera_memory memory{};
 
   /// Tensors and the works of the steps that run: the first variants that can
-  /// take these sizes. `together`: on all ranks; collective, and a failure on
-  /// one is one on all.
+  /// take these sizes, and the memory of ports, as far as that is known.
+  /// `together`: on all ranks; collective, and a failure on one is one on all.
   static Outcome<Prepared> create(const LoadedModule &module,
                                   std::span<const int64_t> symbols,
+                                  std::span<void *const> pointers,
                                   bool together);
   /// The rest.
   Outcome<Ok> layOut(const LoadedModule &module);

@@ -438,7 +438,8 @@ tessera_status *tessera_module_memory(const tessera_module *module,
     if (!module || (!symbols && symbol_count))
       return invalid(kNullPointer);
     Outcome<Prepared> prepared = Prepared::create(
-        *module->module, {symbols, symbol_count}, /*together=*/false);
+        *module->module, {symbols, symbol_count}, /*pointers=*/{},
+        /*together=*/false);
     if (!prepared)
       return fail(prepared.error());
     if (Outcome<Ok> known = prepared->layOut(*module->module); !known)

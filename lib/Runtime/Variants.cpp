@@ -144,6 +144,21 @@ Status tessera::popVariants() {
   return Ok{};
 }
 
+std::optional<std::pair<int, int>> tessera::variantOf(const fb::PlanT &plan,
+                                                      const fb::StepT &step) {
+  if (step.alternative >= 0)
+    return std::pair<int, int>(step.alternative, step.variant);
+  for (size_t i = 0; i < plan.alternatives.size(); ++i) {
+    const fb::AlternativeT &of = *plan.alternatives[i];
+    auto isThere = [](const auto &variant) { return variant->reason.empty(); };
+    if (of.op == step.op && of.location == step.location &&
+        std::ranges::count_if(of.variants, isThere) == 1)
+      return std::pair<int, int>(i, std::ranges::find_if(of.variants, isThere) -
+                                        of.variants.begin());
+  }
+  return std::nullopt;
+}
+
 std::string tessera::variantNames(const fb::AlternativeT &alternative) {
   std::string text;
   for (const auto &variant : alternative.variants)

@@ -48,6 +48,11 @@ Outcome<std::vector<int>> chooseVariants(const fb::PlanT &plan,
                                          const Backend &backend,
                                          const Refusals &refused);
 
+/// The alternative and the variant that a step is of. Where one variant is
+/// alone in the module, steps do not say it: then that of its op.
+std::optional<std::pair<int, int>> variantOf(const fb::PlanT &plan,
+                                             const fb::StepT &step);
+
 /// Names of what the module has of an alternative: "flash, math".
 std::string variantNames(const fb::AlternativeT &alternative);
 

@@ -49,7 +49,7 @@ struct Attention {
   const char *mesh = "<tp = 1>";
   int ranks = 1;
 
-  std::string module() const {
+  std::string module(void (*more)(PlanBuilder &) = nullptr) const {
     PlanBuilder b(mesh);
     int query = b.input("q", {batch, heads, queries, depth}, q, dtype);
     int key = b.input("k", {batch, groups, keys, depth}, k, dtype);
@@ -57,6 +57,8 @@ struct Attention {
     int result = b.output("o", {batch, heads, queries, depth}, q, dtype);
     int of = lse ? b.output("l", {batch, heads, queries}, l) : -1;
     b.attend(query, key, value, result, of, scale, causal);
+    if (more)
+      more(b);
     return b.module();
   }
 
@@ -475,7 +477,8 @@ TEST_F(CuDNN, WhatDoesNotFit) {
   EXPECT_EQ(errorOf(a), "tensor 'k' must lie in rows of 16-byte pieces for "
                         "cuDNN's attention");
   EXPECT_EQ(errorOf(Attention(), TESSERA_INVALID_MODULE, 8),
-            "attention by cuDNN needs memory that is aligned to 16 bytes");
+            "tensor 'q' must lie in rows of 16-byte pieces for cuDNN's "
+            "attention");
 }
 
 TEST_F(CuDNN, AnotherVariantRunsWhatDoesNotFit) {
@@ -493,11 +496,13 @@ TEST_F(CuDNN, AnotherVariantRunsWhatDoesNotFit) {
   withModule(b.module(), 1, [](tessera_module *module, int) {
     alignas(16) static std::byte memory[3][1 << 14];
     const std::vector<void *> pointers = {memory[0], memory[1], memory[2]};
-    auto chosen = [&](int64_t keys, const char *names) {
+    auto chosen = [&](int64_t keys, const char *names, int64_t misplaced = 0) {
       EXPECT_OK(tessera_variants_push("attention", names));
+      const std::vector<void *> at = {memory[0], memory[1] + misplaced,
+                                      memory[2]};
       tessera_binding *binding;
-      EXPECT_OK(tessera_binding_create(module, &keys, 1, pointers.data(), 3,
-                                       &binding));
+      EXPECT_OK(
+          tessera_binding_create(module, &keys, 1, at.data(), 3, &binding));
       EXPECT_OK(tessera_variants_pop());
       const std::string name = alternativeOf(binding, 0).chosen;
       EXPECT_OK(tessera_binding_run(binding));
@@ -507,6 +512,7 @@ TEST_F(CuDNN, AnotherVariantRunsWhatDoesNotFit) {
     EXPECT_EQ(chosen(5, "cudnn"), "cudnn");
     EXPECT_EQ(chosen(5, "cudnn,math"), "cudnn");
     EXPECT_EQ(chosen(4, "cudnn,math"), "math");
+    EXPECT_EQ(chosen(5, "cudnn,math", 2), "math");
     fake().propose({}, {});
     EXPECT_EQ(chosen(6, "cudnn,math"), "math");
     EXPECT_EQ(chosen(5, "cudnn,math"), "cudnn"); // its plan is there
@@ -516,6 +522,25 @@ TEST_F(CuDNN, AnotherVariantRunsWhatDoesNotFit) {
               "attention of 5 queries on 4 keys; cuDNN needs as many keys as "
               "queries, or more; there is math");
     EXPECT_OK(tessera_variants_pop());
+  });
+}
+
+TEST_F(CuDNN, AloneItIsAnErrorWithAllReasons) {
+  Attention a;
+  a.queries = 9;
+  const std::string module = a.module([](PlanBuilder &b) {
+    b.alternative("attention", {{"cudnn", ""}, {"math", "it is left out"}});
+    b.plan.alternatives[0]->op = b.plan.steps[0]->op;
+    b.plan.alternatives[0]->location = b.plan.steps[0]->location;
+  });
+  withModule(module, 1, [](tessera_module *module, int) {
+    alignas(16) static std::byte memory[5][1 << 14];
+    EXPECT_EQ(
+        bindError(module, {},
+                  {memory, memory + 1, memory + 2, memory + 3, memory + 4}),
+        "no variant of attention that is allowed is there: cudnn: causal "
+        "attention of 9 queries on 7 keys; cuDNN needs as many keys as "
+        "queries, or more; math: it is left out; there is none");
   });
 }
 
@@ -532,7 +557,8 @@ TEST_F(CuDNN, GradientsThatDoNotFit) {
   g.q = "[_, _, _, _], alloc = (0, 1, 3, 2)";
   EXPECT_ERROR(errorOf(g), "must lie in rows of 16-byte pieces");
   EXPECT_EQ(errorOf(Gradients(), TESSERA_INVALID_MODULE, 8),
-            "attention by cuDNN needs memory that is aligned to 16 bytes");
+            "tensor 'q' must lie in rows of 16-byte pieces for cuDNN's "
+            "attention");
   fake().propose({{5, true}}, {});
   EXPECT_EQ(errorOf(Gradients()),
             "cuDNN 9.19.0 has no engine for gradients of attention of 2 x 4 "

@@ -168,6 +168,17 @@ TEST_F(CUDA, WhatCannotBeReadInBoxes) {
   }
   {
     Session session;
+    ASSERT_EQ(session.open(Boxes(72).module()), "");
+    ASSERT_EQ(session.allocate({3}), "");
+    void *allocated = session.pointers[0];
+    session.pointers[0] = static_cast<std::byte *>(allocated) + 8;
+    EXPECT_ERROR(session.bindAllocated({3}),
+                 "function 'boxes' cannot read tensor 'turned' in boxes: its "
+                 "address is no multiple of 16 bytes");
+    session.pointers[0] = allocated;
+  }
+  {
+    Session session;
     ASSERT_EQ(session.open(Boxes(72, fb::DType::F32).module()), "");
     EXPECT_ERROR(session.bind({3}), "boxes have elements of f16 or bf16");
   }

@@ -86,10 +86,6 @@ public:
     }
     if (!chosen)
       return Ok{};
-    for (std::byte *address : addresses)
-      if (reinterpret_cast<uintptr_t>(address) % kPiece)
-        return Error{"attention by cuDNN needs memory that is aligned to " +
-                     std::to_string(kPiece) + " bytes"};
     std::vector<int64_t> ids;
     std::vector<void *> pointers;
     auto add = [&](T tensor, void *pointer) {
@@ -204,7 +200,7 @@ static Result<AttentionShape> shapeOf(const Operands &of, bool causal,
   const int64_t piece = kPiece / q->elementBytes();
   auto take = [&](T which, AttentionShape::Strides &strides) -> Status {
     const LocalTensor &tensor = *get(of, which);
-    bool aligned = tensor.offset % piece == 0 && tensor.strides[3] == 1 &&
+    bool aligned = tensor.isAligned(kPiece) && tensor.strides[3] == 1 &&
                    shape.depth % piece == 0;
     for (int dim = 0; dim < 3; ++dim)
       aligned &= tensor.sizes[dim] <= 1 || tensor.strides[dim] % piece == 0;
@@ -220,6 +216,10 @@ static Result<AttentionShape> shapeOf(const Operands &of, bool causal,
   TSR_TRY(take(T::V, shape.v));
   TSR_TRY(take(T::O, shape.o));
   if (lse) {
+    if (!lse->isAligned(kPiece))
+      return Error{tensors.name(ids[static_cast<size_t>(T::Lse) - 1]) +
+                   " must begin at a multiple of " + std::to_string(kPiece) +
+                   " bytes for cuDNN's attention"};
     shape.lse.emplace();
     std::copy_n(lse->strides.begin(), 3, shape.lse->begin());
   }

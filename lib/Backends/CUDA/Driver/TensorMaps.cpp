@@ -53,6 +53,8 @@ Result<TensorMap> TensorMap::create(const LocalTensor &tensor,
                    " bytes, which is no multiple of 16 below 2^40"};
     map.strides.push_back(one ? 128 : stride);
   }
+  if (!map.isEmpty() && !tensor.isAligned(16))
+    return Error{"its address is no multiple of 16 bytes"};
   return map;
 }
 
@@ -89,8 +91,6 @@ Status TensorMap::encode(const Device &device, const std::byte *address,
                          std::byte *to) const {
   alignas(kAlignment) std::byte map[kBytes] = {};
   if (!isEmpty()) {
-    if (reinterpret_cast<uintptr_t>(address) % 16)
-      return Error{"its address is no multiple of 16 bytes"};
     Device::Current current(device);
     const std::vector<uint32_t> steps(sizes.size(), 1);
     // What memory lies beside a box's row of 128 bytes, L2 fetches as well:
