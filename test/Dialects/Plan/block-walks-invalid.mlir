@@ -10,6 +10,7 @@
 // RUN: not tessera-opt %t/causal.mlir 2>&1 | FileCheck %s --check-prefix=CAUSAL
 // RUN: sed 's| causal blocks| blocks|' %t/main.mlir > %t/not-causal.mlir
 // RUN: not tessera-opt %t/not-causal.mlir 2>&1 | FileCheck %s --check-prefix=NOT-CAUSAL
+// RUN: sed 's/group 2/group 4/' %t/main.mlir | tessera-opt | FileCheck %s
 // RUN: sed 's/group 2/group 1/' %t/main.mlir > %t/group.mlir
 // RUN: not tessera-opt %t/group.mlir 2>&1 | FileCheck %s --check-prefix=GROUP
 // RUN: sed 's/blocks \[128, 128\] group/blocks [192, 256] group/; s/x3x2xi8/x2x1xi8/g' %t/main.mlir > %t/blocks.mlir
