@@ -369,6 +369,16 @@ template <typename Op> static LogicalResult verifyDropout(Op op) {
   return success();
 }
 
+/// Of a part of the queries.
+template <typename Op> static LogicalResult verifyCausal(Op op) {
+  if (!op.getCausalMod().empty() &&
+      (!op.getCausal() || op.getTiles() || op.getBlocks()))
+    return op.emitOpError()
+           << "has a causal_mod, and is not causal or has tiles or blocks";
+  return verifyFunctor(op, op.getCausalMod(), "causal_mod", 0,
+                       IndexType::get(op.getContext()));
+}
+
 int64_t AttentionOp::getNumKeys() {
   const int64_t keys = cast<MemRefType>(getKey().getType()).getDimSize(2);
   return getPages()
@@ -403,7 +413,7 @@ LogicalResult AttentionOp::verify() {
       failed(verifyFunctor(*this, getScoreMod(), "score_mod", 1, number)) ||
       failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
       failed(verifyTiles(*this)) || failed(verifyPages(*this)) ||
-      failed(verifyDropout(*this)))
+      failed(verifyDropout(*this)) || failed(verifyCausal(*this)))
     return failure();
   return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
 }
@@ -421,7 +431,8 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyFunctor(*this, getScoreGrad(), "score_grad", 2,
                            SmallVector<Type>(1 + getSums().size(), number))) ||
       failed(verifyBlocks(*this, getBlocks(), getBlockMod())) ||
-      failed(verifyTiles(*this)) || failed(verifyDropout(*this)))
+      failed(verifyTiles(*this)) || failed(verifyDropout(*this)) ||
+      failed(verifyCausal(*this)))
     return failure();
   if (bool(getWalks()) != getBlocks().has_value() ||
       getWalkMod().empty() == bool(getWalks()))

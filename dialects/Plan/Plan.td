@@ -305,9 +305,12 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
       }
     ```
     The log-sum-exp may be absent. The regions' indices are this device's own;
-    each reads any values of the kernel around. All keys are on the device, and all
-    queries if the attention is causal. A device's query head h reads its key head
+    each reads any values of the kernel around. A device's query head h reads its key head
     h / (H/G), H and G being the numbers that it has.
+
+    `causal_mod` gives the last key that a query of a causal attention sees, which may be
+    none that the device has, and is as far from the query as from the device's first one:
+    where devices have blocks of the positions. Without one, the last query sees all keys.
 
     `block_mod` loads what the block mask of `tv.attention` says of a pair, an i8, which is
     the same for all pairs of a block: of `blocks` [queries, keys].
@@ -334,7 +337,8 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
                        OptionalAttr<F64Attr>:$dropout,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
-                        MaxSizedRegion<1>:$blockMod, MaxSizedRegion<1>:$numberMod);
+                        MaxSizedRegion<1>:$blockMod, MaxSizedRegion<1>:$numberMod,
+                        MaxSizedRegion<1>:$causalMod);
   let assemblyFormat = [{
     $query `,` $key `,` $value `to` $result (`,` $lse^)? `scale` `(` $scale `)`
     (`causal` $causal^)?
@@ -347,6 +351,7 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
     (`mask_mod` custom<ScalarRegion>($maskMod)^)?
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
     (`number_mod` custom<ScalarRegion>($numberMod)^)?
+    (`causal_mod` custom<ScalarRegion>($causalMod)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -403,7 +408,8 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
                        OptionalAttr<DenseI64ArrayAttr>:$blocks);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod,
                         MaxSizedRegion<1>:$scoreGrad, MaxSizedRegion<1>:$blockMod,
-                        MaxSizedRegion<1>:$numberMod, MaxSizedRegion<1>:$walkMod);
+                        MaxSizedRegion<1>:$numberMod, MaxSizedRegion<1>:$walkMod,
+                        MaxSizedRegion<1>:$causalMod);
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
@@ -418,6 +424,7 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
     (`block_mod` custom<ScalarRegion>($blockMod)^)?
     (`number_mod` custom<ScalarRegion>($numberMod)^)?
     (`walk_mod` custom<ScalarRegion>($walkMod)^)?
+    (`causal_mod` custom<ScalarRegion>($causalMod)^)?
   }];
   let hasVerifier = 1;
 }

@@ -76,13 +76,34 @@ static void emitNumber(KernelEmitter &emitter, Op op, Value queries,
           });
 }
 
-/// Whether mask_mod says what `causal` does: a kernel's diagonal is that of a
-/// device's own positions.
+/// Whether mask_mod says what `causal` does: a device's own positions have no
+/// diagonal.
 template <typename Op> static bool masksDiagonal(Op op) {
-  return op.getCausal() && splitsPositions(op);
+  return op.getCausal() && !(isBlock(getSpace(op.getQuery().getType())[2]) &&
+                             isBlock(getSpace(op.getKey().getType())[2]));
 }
 template <typename Op> static UnitAttr getCausal(Op op) {
   return masksDiagonal(op) ? UnitAttr() : op.getCausalAttr();
+}
+
+/// Which of its own keys is the last that a device's query sees, where it has
+/// blocks of positions.
+template <typename Op>
+static void emitCausal(KernelEmitter &emitter, Op op, Value queries,
+                       Region &causalMod) {
+  if (!op.getCausal() || !splitsPositions(op) || masksDiagonal(op))
+    return;
+  emitMod(emitter, op, queries, causalMod, 0,
+          [&](ArrayRef<Value> pair) -> SmallVector<Value> {
+            // qi + T - S, less the device's first key
+            Arith math{emitter.builder(), op.getLoc()};
+            Value ahead = math.sub(
+                emitter.extent(getNumKeys(op)),
+                emitter.extent(getLocal(op.getQuery()).getExtents()[2]));
+            return {math.sub(
+                math.add(pair[2], ahead),
+                emitter.globalIndex(op.getKey(), 2, emitter.index(0)))};
+          });
 }
 
 template <typename Op>
@@ -111,11 +132,13 @@ static void emitMask(KernelEmitter &emitter, Op op, Value queries,
   emitMod(emitter, op, queries, maskMod, 0, body);
 }
 
-/// The op's regions, what its block mask says of a pair, and what number it is.
+/// The op's regions, what its block mask says of a pair, what number it is, and
+/// what a query sees.
 template <typename Op>
 static void emitMods(KernelEmitter &emitter, Op op, Value queries,
                      ArrayRef<Mod> mods, Region &maskMod, Region &blockMod,
-                     Region &numberMod) {
+                     Region &numberMod, Region &causalMod) {
+  emitCausal(emitter, op, queries, causalMod);
   if (op.getDropout())
     emitNumber(emitter, op, queries, numberMod);
   for (const Mod &mod : mods)
@@ -183,7 +206,7 @@ void tessera::emitAttention(KernelEmitter &emitter, tv::AttentionOp op) {
   emitMods(emitter, op, op.getResult(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1}},
            attention.getMaskMod(), attention.getBlockMod(),
-           attention.getNumberMod());
+           attention.getNumberMod(), attention.getCausalMod());
 }
 
 /// Which of the block mask's heads, of all batches, a pair is of.
@@ -235,7 +258,7 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},
            attention.getMaskMod(), attention.getBlockMod(),
-           attention.getNumberMod());
+           attention.getNumberMod(), attention.getCausalMod());
   if (walks)
     emitMaskHead(emitter, op, attention.getWalkMod());
 }

@@ -589,6 +589,18 @@ FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
   return walks;
 }
 
+/// The most that a device has of a dimension.
+static layout::Extent getMost(const LocalShape &shape, int64_t dim) {
+  using Kind = layout::Factor::Kind;
+  int64_t most = 1;
+  for (const layout::Factor &factor : shape.dims[dim].product)
+    if (factor.kind == Kind::Stored)
+      most *= factor.size;
+    else if (factor.kind != Kind::Device)
+      return shape.extents[dim];
+  return layout::Extent(most);
+}
+
 LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
   LocalShape shape = LocalShape(op.getQuery()).take({0, 1});
   LocalShape query(op.getQuery());
@@ -610,7 +622,7 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
       if (getSumBy(add) == "distance")
         more +=
             llvm::divideCeil(3 * llvm::divideCeil(*keys.getStatic(), 128), 2);
-  shape.add(query.extents[2] + layout::Extent(128 * (1 + sequences)));
+  shape.add(getMost(query, 2) + layout::Extent(128 * (1 + sequences)));
   shape.add(layout::Extent(columns + more));
   Type scratch = shape.type(builder.getF32Type());
   FailureOr<Value> walks = getWalks(op);

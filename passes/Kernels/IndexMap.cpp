@@ -39,6 +39,17 @@ bool tessera::isWhole(const LocalDim &dim) {
          });
 }
 
+bool tessera::isBlock(const LocalDim &dim) {
+  auto isDevice = [](const layout::Factor &factor) {
+    return factor.kind == Kind::Device;
+  };
+  auto own = llvm::find_if_not(dim.product, isDevice);
+  return dim.extents.size() == 1 &&
+         std::all_of(own, dim.product.end(), [](const layout::Factor &factor) {
+           return factor.kind == Kind::Stored || factor.kind == Kind::Rest;
+         });
+}
+
 //===----------------------------------------------------------------------===//
 // Digits
 //===----------------------------------------------------------------------===//

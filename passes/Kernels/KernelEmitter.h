@@ -30,6 +30,9 @@ using tv::Arith;
 /// Whether every device has all of a dimension, in order.
 bool isWhole(const LocalDim &dim);
 
+/// Whether what a device has of a dimension follows each other.
+bool isBlock(const LocalDim &dim);
+
 /// The type of an element in kernels: that of scalar regions, small floats as
 /// f32.
 mlir::Type getKernelScalar(mlir::Type element);

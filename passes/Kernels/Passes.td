@@ -69,8 +69,9 @@ def ExpandComposites : ContractPass<"tv-expand-composites", "Localized"> {
     scores in memory. `flash`, a kernel of its own, is the attention as it stands: on
     cuda:sm_90a, in bf16 or f16, for a head dimension of 64, 96, 128, 192 (of values
     192 or 128) or 256, if each device has all keys. Where devices have parts of the
-    queries, its functions get the numbers that these have on all, `causal` is one of
-    them, and there are no blocks, sequences, tiles, pages or dropout. `cudnn` is a
+    queries, its functions get the numbers that these have on all, and there are no
+    blocks, sequences, tiles or pages; where parts are no blocks of them, `causal` is one
+    of the functions, and there is no dropout. `cudnn` is a
     `plan.attend`: of bf16 or f16 likewise, for head dimensions that are multiples of 8
     up to 128, with a positive scale, without a score_mod or a mask_mod, and, if it is
     causal, with all queries and at least as many keys.

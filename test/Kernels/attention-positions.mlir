@@ -1,13 +1,15 @@
 // Devices have parts of the queries, or of a gradient's keys: `flash` takes them as they
-// lie. Its functions get the numbers that positions have on all devices, and what `causal`
-// says is a mask of these.
+// lie. Its functions get the numbers that positions have on all devices. In blocks, a query
+// sees keys up to one that its number tells; else what `causal` says is a mask of numbers.
 
 // RUN: split-file %s %t
 // DEFINE: %{flash} = --tessera="to=kernels target=cuda:sm_90a attention=flash"
 // DEFINE: %{any} = --tessera="to=kernels target=cuda:sm_90a"
 // RUN: tessera-opt %t/queries.mlir %{flash} | FileCheck %s --check-prefix=QUERIES
 // RUN: tessera-opt %t/queries.mlir %{flash} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
-// RUN: sed 's/did(tp) \* _/_ * did(tp) * 1/' %t/queries.mlir | tessera-opt %{flash} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/did(tp) \* _/_ * did(tp) * 1/' %t/queries.mlir > %t/turns.mlir
+// RUN: tessera-opt %t/turns.mlir %{flash} | FileCheck %s --check-prefix=TURNS
+// RUN: tessera-opt %t/turns.mlir %{flash} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: sed 's/tp = 2/tp = 3/' %t/queries.mlir | tessera-opt %{flash} --interpret=3 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/keys.mlir %{flash} | FileCheck %s --check-prefix=KEYS
 // RUN: tessera-opt %t/keys.mlir %{flash} --interpret=4 -o /dev/null | FileCheck %s --check-prefix=EQUAL
@@ -19,26 +21,32 @@
 // ANY: plan.choose "attention" of "flash"({{.*}}), "math"({{.*}}) without {cudnn = "it is causal, and positions are split"} from "tv.attention"
 // RUN: sed 's/ causal//' %t/queries.mlir | tessera-opt %{any} | FileCheck %s --check-prefix=FULL
 // FULL: plan.choose "attention" of "flash"({{.*}}), "cudnn"({{.*}}), "math"({{.*}}) from "tv.attention"
-// RUN: sed 's/ causal/ causal dropout(0.1) seed(1) stream(2)/' %t/queries.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DROPOUT
+// RUN: sed 's/ causal/ causal dropout(0.1) seed(1) stream(2)/' %t/queries.mlir | tessera-opt %{flash} --interpret=2 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/ causal/ causal dropout(0.1) seed(1) stream(2)/' %t/turns.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DROPOUT
 // RUN: sed 's/x12x/x?x/; s/{tv.name = "q"}/{tv.name = "q", tv.dims = ["s"]}/; s/!l) {/!l) attributes {tv.sizes = {s = 12}} {/; s/x12x/x?x/g' %t/queries.mlir > %t/sizes.mlir
 // RUN: tessera-opt %t/sizes.mlir %{flash} --interpret=2 --interpret-sizes=s=7 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/sizes.mlir %{flash} --interpret=2 --interpret-sizes=s=12 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: sed 's/%%h, %%ki/%%h, %%at/; s/%%x = tv.load/%%at = arith.subi %%ki, %%qi : index\n%%x = tv.load/' %t/keys.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DISTANCE
-// DROPOUT: error: has no variant that is allowed; flash does not fit: positions are split, and it has blocks, sequences, tiles, pages or dropout; what would fit: math
+// DROPOUT: error: has no variant that is allowed; flash does not fit: with dropout a device must have a block of the queries and all keys; what would fit: math
 // DISTANCE: error: has no variant that is allowed; flash does not fit: positions must not be split for a gradient by distance; what would fit: math
 
 // QUERIES-LABEL: func.func @attention_0
-// QUERIES: plan.attention
-// QUERIES-NOT: causal
-// QUERIES-SAME: memref<1x2x6x64xbf16, {{.*}}memref<1x2x9x64xbf16
-// QUERIES-SAME: mask_mod (%{{[^:]*}}: index, %{{[^:]*}}: index, %[[Q:[^:]*]]: index, %[[K:[^:]*]]: index) {
+// QUERIES: plan.attention {{.*}} causal : memref<1x2x6x64xbf16, {{.*}}memref<1x2x9x64xbf16
+// QUERIES-SAME: causal_mod (%{{[^:]*}}: index, %{{[^:]*}}: index, %[[Q:[^:]*]]: index, %{{[^:]*}}: index) {
 // QUERIES: %[[GLOBAL:.*]] = arith.addi %[[Q]], %{{.*}} : index
 // QUERIES: %[[LAST:.*]] = arith.addi %[[GLOBAL]], %{{.*}} : index
-// QUERIES: arith.cmpi sle, %[[K]], %[[LAST]] : index
+// QUERIES: tv.yield %[[LAST]] : index
 
-// KEYS: plan.attention_grad
-// KEYS-NOT: causal
-// KEYS-SAME: memref<1x2x6x64xbf16, {{.*}}memref<1x2x4x64xbf16
+// TURNS-LABEL: func.func @attention_0
+// TURNS: plan.attention
+// TURNS-NOT: causal
+// TURNS-SAME: mask_mod (%{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %[[K:[^:]*]]: index) {
+// TURNS: arith.cmpi sle, %[[K]], %{{.*}} : index
+
+// KEYS: plan.attention_grad {{.*}} causal {{.*}}memref<1x2x6x64xbf16, {{.*}}memref<1x2x4x64xbf16
+// KEYS: causal_mod
+// KEYS: %[[LAST:.*]] = arith.subi %{{.*}}, %{{.*}} : index
+// KEYS: tv.yield %[[LAST]] : index
 
 //--- queries.mlir
 #m = #tv.mesh<tp = 2>

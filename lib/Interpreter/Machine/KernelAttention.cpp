@@ -66,6 +66,22 @@ std::optional<double> Kernel::dropoutFactor(const Step &step, Op op,
              : 1 / (1 - rate);
 }
 
+template <typename Op>
+std::optional<bool> Kernel::sees(const Step &step, Op op, ArrayRef<Scalar> pair,
+                                 int64_t queries, int64_t keys) {
+  if (!op.getCausal())
+    return true;
+  int64_t last = pair[2].whole + keys - queries;
+  if (!op.getCausalMod().empty()) {
+    std::optional<Scalar> value =
+        call(step.functors[op.getCausalMod().getRegionNumber()], pair);
+    if (!value)
+      return std::nullopt;
+    last = value->whole;
+  }
+  return pair[3].whole <= last;
+}
+
 const std::vector<double> *Kernel::readRow(const Step &step, int memref,
                                            Rows &rows,
                                            std::array<int64_t, 3> outer) {
@@ -164,11 +180,11 @@ bool Kernel::runAttention(const Step &step) {
       }
       std::optional<bool> kept =
           isKept(step.functors[1], step.functors[2], ArrayRef(at).drop_front());
-      if (!kept)
+      std::optional<bool> seen =
+          sees(step, op, ArrayRef(at).drop_front(), queries[2], keys);
+      if (!kept || !seen)
         return false;
-      if (!*kept)
-        at[0] = real(-infinity);
-      if ((op.getCausal() && t > s + keys - queries[2]) ||
+      if (!*kept || !*seen ||
           (op.getTiles() &&
            (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
         at[0] = real(-infinity);
@@ -257,8 +273,11 @@ bool Kernel::runAttentionGrad(const Step &step) {
     const int64_t b = score[0], h = score[1], s = score[2], t = score[3];
     const int64_t group = h / (heads / shapeOf(kKey)[1]);
     const double lse = at(kLse, {b, h, s});
-    if (lse == -std::numeric_limits<double>::infinity() ||
-        (op.getCausal() && t > s + keys - queries[2]) ||
+    const Scalar pair[] = {whole(b), whole(h), whole(s), whole(t)};
+    std::optional<bool> seen = sees(step, op, pair, queries[2], keys);
+    if (!seen)
+      return false;
+    if (lse == -std::numeric_limits<double>::infinity() || !*seen ||
         (op.getTiles() &&
          (sequenceOf[s] < 0 || sequenceOf[s] != sequenceOf[t])))
       continue;
@@ -269,7 +288,6 @@ bool Kernel::runAttentionGrad(const Step &step) {
                      value = rowAt(kValue, b, group, t);
     const double product = dot(query, key);
     double slope = op.getLseGrad() ? at(lseGrad, {b, h, s}) : 0;
-    const Scalar pair[] = {whole(b), whole(h), whole(s), whole(t)};
     std::optional<double> factor =
         dropoutFactor(step, op, lseGrad + bool(op.getLseGrad()), pair);
     if (!factor)

@@ -114,6 +114,11 @@ private:
   template <typename Op>
   std::optional<double> dropoutFactor(const Step &step, Op op, unsigned memory,
                                       llvm::ArrayRef<Scalar> pair);
+  /// Whether an attention that may be causal shows a query a key; the last
+  /// query sees all of `keys`.
+  template <typename Op>
+  std::optional<bool> sees(const Step &step, Op op, llvm::ArrayRef<Scalar> pair,
+                           int64_t queries, int64_t keys);
   /// Whether a mask_mod and a block_mod keep a pair; either may be absent.
   std::optional<bool> isKept(const Functor &maskMod, const Functor &blockMod,
                              llvm::ArrayRef<Scalar> pair);

@@ -8,18 +8,23 @@
 // RUN: FileCheck %s --check-prefix=KEYS < %t/keys/kernels.cu
 // CLEAN-NOT: {{warning|error}}
 // QUERIES: struct attention_0_Mods
-// QUERIES: static __device__ KeyRange keys(
+// QUERIES: static __device__ int64 last_key(
 // QUERIES: const int64 [[BEGIN:.*]] = index_cast0 * 1024;
-// QUERIES: end = min(end, int64(1) + 1 * last + 1 * int64([[BEGIN]]));
+// QUERIES: return addi0;
+// QUERIES: f.causal_shift = int(attention_0_Mods::last_key(f.args, IndexPair{}));
+// RUN: sed 's/did(cp) \* _/_ * did(cp) * 128/' %t/queries.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/turns -o %t.tsr
+// RUN: FileCheck %s --check-prefix=TURNS < %t/turns/kernels.cu
+// TURNS: struct attention_0_Mods
+// TURNS: static __device__ bool mask(
 // KEYS: struct attention_1_Mods
 // KEYS: static __device__ KeyRange keys(
 // KEYS: const int64 remui0 =
 // KEYS-NEXT: const int64 [[BEGIN:.*]] = remui0 * 8192;
 // KEYS: end = min(end, int64(32257) + 1 * last + -1 * int64([[BEGIN]]));
 // KEYS: struct attention_grad_{{[0-9]+}}_Mods
-// KEYS: static __device__ KeyRange keys(
-// KEYS: const int64 [[OWN:.*]] = index_cast0 * 8192;
-// KEYS: end = min(end, int64(32257) + 1 * last + -1 * int64([[OWN]]));
+// KEYS: static __device__ int64 last_key(
+// KEYS: const int64 {{.*}} = index_cast0 * 8192;
+// KEYS: f.causal_shift = int(attention_grad_{{[0-9]+}}_Mods::last_key(f.args, IndexPair{}));
 
 //--- queries.mlir
 #m = #tv.mesh<cp = 4>

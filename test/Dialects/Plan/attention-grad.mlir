@@ -5,12 +5,18 @@
 // RUN: sed 's/"score"/"heads"/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: sed 's/"query"/"score"/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=RANK
 // RUN: sed 's/%ds, %dy, %dy : f32, f32, f32/%ds, %dy : f32, f32/' %t/sums.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=YIELDS
+// RUN: sed 's/^  return/    causal_mod (%%b: index, %%h: index, %%qi: index, %%ki: index) {\n      tv.yield %%qi : index\n    }\n  return/' %t/sums.mlir > %t/causal.mlir
+// RUN: not tessera-opt %t/causal.mlir 2>&1 | FileCheck %s --check-prefix=NOT-CAUSAL
+// RUN: sed 's/scale(0.125)/& causal/; s/yield %%qi : index/yield %%b, %%h : index, index/' %t/causal.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=LAST
+// RUN: sed 's/scale(0.125)/& causal/' %t/causal.mlir | tessera-opt | tessera-opt | FileCheck %s
 
 // CHECK: plan.attention_grad {{.*}} by %{{.*}} sums %{{.*}}, %{{.*}} ["query", "score"] scale(1.250000e-01)
 // CHECK: tv.yield %{{.*}}, %{{.*}}, %{{.*}} : f32, f32, f32
 // COUNT: error: 'plan.attention_grad' op needs a name of each sum, and a score_grad for it
 // NAME: error: 'plan.attention_grad' op sums f32 by "query", "key", "distance" into rank 3, or by "score" into rank 4, not by "heads" into 'memref<1x2x3x3xf32>'
 // RANK: error: 'plan.attention_grad' op sums f32 by "query", "key", "distance" into rank 3, or by "score" into rank 4, not by "score" into 'memref<1x2x3xf32>'
+// NOT-CAUSAL: error: 'plan.attention_grad' op has a causal_mod, and is not causal or has tiles or blocks
+// LAST: error: 'plan.attention_grad' op causal_mod must have arguments ({{.*}}) and tv.yield 'index'
 // YIELDS: error: 'plan.attention_grad' op score_grad must have arguments ({{.*}}) and tv.yield 'f32', 'f32', 'f32'
 
 //--- sums.mlir

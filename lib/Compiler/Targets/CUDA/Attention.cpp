@@ -98,9 +98,13 @@ template <typename Op>
 static std::optional<std::string> whyNotPositions(Op op) {
   if (!splitsPositions(op))
     return std::nullopt;
-  if (op.getStructure() || op.getDropout())
-    return "positions are split, and it has blocks, sequences, tiles, pages or "
-           "dropout";
+  if (op.getStructure())
+    return "positions are split, and it has blocks, sequences, tiles or pages";
+  // The numbers of a query's weights follow those of the query before.
+  if (op.getDropout() && !(isBlock(getSpace(op.getQuery().getType())[2]) &&
+                           isWhole(getSpace(op.getKey().getType())[2])))
+    return "with dropout a device must have a block of the queries and all "
+           "keys";
   return std::nullopt;
 }
 

@@ -286,6 +286,7 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   }
   regions.push_back({&op.getBlockMod(), "", "kind"});
   regions.push_back({&op.getNumberMod(), "HasDropout", "number"});
+  regions.push_back({&op.getCausalMod(), "", "last_key"});
   out.line() << "\n";
   out.open("struct " + symbol + "_Mods : AttentionMods");
   out.line() << "struct Args {\n";
@@ -402,6 +403,17 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
     return failure();
   out.close("};");
   return success();
+}
+
+/// How far behind a query the last key lies that it sees.
+template <typename Op>
+static void writeCausal(KernelWriter &out, Op op, const std::string &symbol) {
+  out.line() << "f.causal_shift = "
+             << (op.getCausalMod().empty()
+                     ? "f.keys - f.queries"
+                     : "int(" + symbol +
+                           "_Mods::last_key(f.args, IndexPair{}))")
+             << ";\n";
 }
 
 /// A tensor among the kernel's parameters f.
@@ -559,8 +571,8 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
              << (op.getPages() ? std::to_string(op.getNumKeys())
                                : size(op.getKey(), 2))
              << ";\n";
-  out.line() << "f.causal_shift = f.keys - f.queries;\n";
   out.line() << "f.args.p = &p;\n";
+  writeCausal(out, op, symbol);
   fillOutside(
       out, op, symbol + "_Mods", "f.args",
       {{op.getResult(), "{}"}, {op.getLse(), "__int_as_float(0xff800000)"}});
@@ -697,8 +709,8 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   size("key_heads", op.getKey(), 1);
   size("queries", op.getQuery(), 2);
   size("keys", op.getKey(), 2);
-  out.line() << "f.causal_shift = f.keys - f.queries;\n";
   out.line() << "f.args.p = &p;\n";
+  writeCausal(out, op, symbol);
   out.line() << "return f;\n";
   out.close();
 
