@@ -1,5 +1,6 @@
 // As flash-queries.mlir, where other devices share the keys: of gradients a device has a block of
-// each, and a query's last key may be before its first one or behind its last one.
+// each, and a query's last key may be before its first one or behind its last one. (It may spill 24
+// bytes.)
 // RUN: tessera-opt %s --tessera="to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s
 // CHECK: plan.attention_grad {{.*}} causal {{.*}}memref<1x4x65x64xbf16, {{.*}}memref<1x2x75x64xbf16
 // CHECK: causal_mod
