@@ -101,7 +101,8 @@ private:
   bool isOnPart(mlir::Operation *op);
   void findWays(Placed &placed);
   bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
-  /// Whether the user says how a result of `op` lies.
+  /// Whether the user says of all dimensions of a result of `op` how they are
+  /// split; where one is open, what is said holds where that is returned.
   static bool isWritten(mlir::Operation *op);
   /// The one other placed op that reads the result of a placed op; null where
   /// there are more.

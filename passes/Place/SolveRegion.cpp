@@ -44,8 +44,11 @@ bool Placer::isWritten(Operation *op) {
   auto users = op->getAttrOfType<ArrayAttr>(kUserViewAttr);
   return users && !llvm::all_of(users, [](Attribute user) {
            auto view = dyn_cast<ViewAttr>(user);
-           return !view || (view.getView().partial.empty() &&
-                            areAll(findSaid(view), Said::Nothing));
+           if (!view)
+             return true;
+           const SmallVector<Said> said = findSaid(view);
+           return view.getView().partial.empty() &&
+                  (said.empty() || !areAll(said, Said::All));
          });
 }
 

@@ -204,8 +204,21 @@ int Ways::returned(Value value, int view, int now, ArrayRef<Said> said) {
   const layout::PlanViews made(maximum, {extents.begin(), extents.end()}, mesh);
   to = made.canonical(std::move(to));
   std::optional<View> split = to;
-  if (!free.empty())
-    split = made.scattered(to, axisOrder.sorted(std::move(free)), stay);
+  if (!free.empty()) {
+    free = axisOrder.sorted(std::move(free));
+    split = made.scattered(to, free, stay);
+  }
+  // Blocks of a dynamic size are cut anew.
+  for (size_t d = 0; !split && d < to.dims.size(); ++d)
+    if (layout::Product product = to.dims[d].product;
+        !stay.contains(d) && !product.empty() &&
+        product.back() == layout::Factor::rest()) {
+      for (const SubAxis &axis : free)
+        product.insert(product.end() - 1, layout::Factor::device(axis));
+      split = to;
+      split->dims[d].product = std::move(product);
+      split = made.canonical(std::move(*split));
+    }
   if (split && layout::verify(*split, maximum, mesh))
     known->second = numberOf(*split);
   return known->second;
