@@ -20,7 +20,8 @@
 // in which that value may lie, but for those that read what another makes.
 // What more operands than one read of other values moves once for all of them;
 // exchanges for the operands of one op have one latency, as small moves of one
-// kind have.
+// kind have, and those of what is returned, which wait for the end. All is done
+// again while that gains, for each is placed beside the others as they stand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +45,8 @@ static constexpr int64_t kMaxDevices = 1024;
 static constexpr double kMostPlans = 10000, kFinePlans = 2000;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
+/// What is gained later is little.
+static constexpr int kMaxSweeps = 3;
 
 static SmallVector<ViewAttr> findViews(func::FuncOp function) {
   llvm::SetVector<ViewAttr> views;
@@ -252,20 +255,24 @@ void Placer::leaveSmall(const Region &region) {
         left.moves += seconds(source, numberOf(source), numberOf(operand));
 }
 
-void Placer::improve(const Region &region) {
+/// Whether it is placed otherwise than it was.
+bool Placer::improve(const Region &region) {
   if (ways.isSpent()) {
     ++left.tooLate;
-    return;
+    return false;
   }
   inside.clear();
   copies.clear();
+  waiting.clear();
   double least = 0, most = atMost.lookup(region.center);
   for (const Placed *placed : region.ops) {
     least += placed->now.work / double(mesh.numDevices());
     most += placed->atMost + atMost.lookup(placed->op->getResult(0));
   }
-  if (!changed && least > most - slack)
-    return leaveSmall(region);
+  if (!changed && least > most - slack) {
+    leaveSmall(region);
+    return false;
+  }
   for (const Placed *placed : region.ops)
     inside.insert(placed->op);
   findReads(region);
@@ -276,34 +283,40 @@ void Placer::improve(const Region &region) {
   addShared(region, waysNow, shared);
   // Most regions take too little for a gain: their ways are not asked for.
   auto asItIs = [&] {
-    return solve(region, shared, /*asItIs=*/true, kNever).seconds;
+    return solve(region, shared, waitingNow(), /*asItIs=*/true, kNever).seconds;
   };
-  if (double now = asItIs(); now == kNever || least > now - slack)
-    return leaveSmall(region);
+  if (double now = asItIs(); now == kNever || least > now - slack) {
+    leaveSmall(region);
+    return false;
+  }
   least = 0;
   for (Placed *placed : region.ops) {
     findWays(*placed);
     least += placed->least;
   }
+  waiting.clear();
   auto [solution, isNew] = solved.try_emplace(keyOf(region));
   if (isNew) {
     const double now = asItIs();
-    if (least > now - slack)
-      return leaveSmall(region);
-    Solution best = findBest(region, shared, now - slack);
-    if (ways.isSpent()) {
-      ++left.tooLate;
-      return;
+    if (least > now - slack) {
+      leaveSmall(region);
+      return false;
     }
+    Solution best = findBest(region, shared, now - slack);
     if (best.seconds < now - slack)
       solution->second = std::move(best);
+    else if (ways.isSpent())
+      ++left.tooLate;
   }
   if (solution->second.ways.empty())
-    return;
+    return false;
   if (!changed)
     beforeChange();
   changed = true;
+  waiting = solution->second.waiting;
   apply(region, solution->second);
+  noteNeeded();
+  return true;
 }
 
 void Placer::findWays(Placed &placed) {
@@ -441,8 +454,7 @@ LeftAlone Placer::run() {
   }
   for (OpOperand &use : body.getTerminator()->getOpOperands())
     noteReturned(use);
-  for (auto [at, op] : llvm::enumerate(body))
-    noteInside(op, at + 1);
+  noteNeeded();
   slack = std::max(kLeastGain * all, kLeastLatency * ways.getLatency());
 
   // The last op of the tree of each op, from the last op on.
@@ -455,8 +467,9 @@ LeftAlone Placer::run() {
     ends[op] = end;
     trees[end].push_back(op);
   }
-  auto improveAll = [&](llvm::SetVector<Operation *> of, Value center) {
-    Region region;
+  std::vector<Region> regions;
+  auto addRegion = [&](ArrayRef<Operation *> of, Value center) {
+    Region &region = regions.emplace_back();
     region.center = center;
     for (Operation *end : of)
       for (Operation *op : trees[end])
@@ -464,13 +477,9 @@ LeftAlone Placer::run() {
     llvm::sort(region.ops, [](const Placed *a, const Placed *b) {
       return a->op->isBeforeInBlock(b->op);
     });
-    improve(region);
   };
-  for (auto &[end, tree] : trees) {
-    llvm::SetVector<Operation *> of;
-    of.insert(end);
-    improveAll(of, Value());
-  }
+  for (auto &[end, tree] : trees)
+    addRegion(end, Value());
   for (Value value : values) {
     if (uses[value].size() < 2 ||
         (value.getDefiningOp() && isWritten(value.getDefiningOp())))
@@ -503,8 +512,19 @@ LeftAlone Placer::run() {
     for (Operation *end : inOrder)
       if (llvm::none_of(trees[end], readsOther))
         around.insert(end);
-    improveAll(around, value);
+    addRegion(around.getArrayRef(), value);
   }
+  // Each is placed beside the others as they stand.
+  bool improved = true;
+  LeftAlone first;
+  for (int sweep = 0; improved && sweep < kMaxSweeps; ++sweep) {
+    improved = false;
+    for (const Region &region : regions)
+      improved |= improve(region);
+    if (sweep == 0)
+      first = left;
+  }
+  left = first;
   left.gain = slack;
   if (!changed)
     return left;

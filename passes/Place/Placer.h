@@ -78,11 +78,19 @@ private:
     bool operator==(const Shared &other) const = default;
   };
 
+  /// Of such a move, what reads first what it makes, and its kind.
+  struct SharedMove {
+    mlir::Operation *op;
+    size_t operand;
+    int view, kind;
+  };
+
   /// How ops of a region are placed.
   struct Solution {
     double seconds = std::numeric_limits<double>::infinity();
     int center = -1, copy = -1; ///< views of the center
     llvm::SmallVector<Shared> shared;
+    llvm::SmallVector<int> waiting; ///< kinds of moves of what is returned
     llvm::SmallVector<Way> ways;
   };
 
@@ -118,7 +126,7 @@ private:
 
   std::vector<int64_t> keyOf(const Region &region);
   void leaveSmall(const Region &region);
-  void improve(const Region &region);
+  bool improve(const Region &region);
   mlir::Value valueOf(const Region &region, const Shared &shared);
   void findReads(const Region &region);
   void addShared(const Region &region, llvm::ArrayRef<Way> chosen,
@@ -127,14 +135,15 @@ private:
   Solution findBest(const Region &region, llvm::ArrayRef<Shared> now,
                     double bound);
   Solution solve(const Region &region, llvm::ArrayRef<Shared> shared,
-                 bool asItIs, double bound);
+                 llvm::ArrayRef<int> together, bool asItIs, double bound);
   double payersOf(mlir::Value source) const {
     auto known = reads.find(source);
     return paysParts && known != reads.end() ? double(known->second.size()) : 1;
   }
   const Reaches &reach(const Region &region, mlir::Value source, int view);
-  Reaches reachOperand(const Region &region, mlir::Value source, int view,
-                       int before);
+  Reaches reachOperand(const Region &region, mlir::OpOperand &operand,
+                       mlir::Value source, int view, int before);
+  int kindOf(mlir::Value value, int from, int to);
   llvm::SmallVector<int> findBefore(const Region &region,
                                     llvm::ArrayRef<mlir::Value> sources);
   double join(llvm::MutableArrayRef<Reach> operands,
@@ -145,7 +154,9 @@ private:
              bool asItIs = false, bool least = false);
   int kindReturned(mlir::OpOperand &use);
   void noteReturned(mlir::OpOperand &use);
-  void noteInside(mlir::Operation &op, int64_t at);
+  void noteNeeded();
+  std::map<int, llvm::SmallPtrSet<mlir::Operation *, 4>> findReturned() const;
+  llvm::SmallVector<int> waitingNow() const;
   bool isShared(mlir::OpOperand &use, int kind);
   double reachEnds(mlir::Value value, int from, int copy, bool asItIs,
                    bool least = false);
@@ -181,18 +192,18 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::OpOperand *>> uses;
   llvm::DenseMap<mlir::Value, double> atMost; ///< of moves to uses, at first
   std::map<unsigned, llvm::SmallVector<Said>> saidOfReturned;
-  /// The kinds of moves of what is returned, and how many are of each.
-  llvm::DenseMap<unsigned, int> kindOfReturned;
-  std::map<int, int> returned;
-  /// Where ops were at first, and the last moves of kinds that ops need.
-  llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  std::map<int, int64_t> lastInside;
+  /// What is returned, by the kind of its small move and by number.
+  std::map<int, std::map<unsigned, mlir::Value>> returned;
+  std::map<int, llvm::SmallVector<ReshardOp>> needed; ///< by kind, by ops
 
   // Of the region that is solved.
   llvm::DenseSet<mlir::Operation *> inside;
   llvm::DenseMap<mlir::Value, llvm::MapVector<int, Lie>> lies;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> copies;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> sharedViews;
+  llvm::SmallVector<SharedMove> sharedMoves;
+  llvm::SmallVector<int> waiting;
+  llvm::SetVector<int> kindsOfEnds;
   llvm::MapVector<mlir::Value, llvm::SmallVector<Read>> reads; ///< shared
   bool paysParts = false; ///< each of these a part of its move
   llvm::DenseMap<mlir::Value, std::map<int, Reaches>> reached;

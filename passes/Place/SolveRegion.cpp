@@ -131,16 +131,31 @@ Value Placer::valueOf(const Region &region, const Shared &shared) {
 /// The time until what is `shared` is there, which it is from now on.
 double Placer::pay(const Region &region, ArrayRef<Shared> shared) {
   sharedViews.clear();
+  sharedMoves.clear();
   double sum = 0;
   for (const Shared &each : shared) {
     Value source = valueOf(region, each);
     double least = kNever;
+    int from = -1;
     for (int is : viewsFor(region, source))
-      least = std::min(least, seconds(source, is, each.view));
+      if (double time = seconds(source, is, each.view); time < least) {
+        least = time;
+        from = is;
+      }
     sum += least;
     sharedViews[source].push_back(each.view);
+    const auto [op, operand] = each.read;
+    if (from >= 0)
+      sharedMoves.push_back({region.ops[op]->op, operand, each.view,
+                             kindOf(source, from, each.view)});
   }
   return sum;
+}
+
+/// The kind of a move to what an operand reads.
+int Placer::kindOf(Value value, int from, int to) {
+  return ways.isExchange(value, from, to) ? kExchange
+                                          : ways.kindOf(value, from, to);
 }
 
 /// How `source` comes to lie as `view`.
@@ -156,37 +171,41 @@ const Placer::Reaches &Placer::reach(const Region &region, Value source,
     if (time >= least.seconds &&
         time >= std::min(joining.seconds, least.seconds + latency))
       return;
-    const int kind = is == view ? lie.kind
-                     : ways.isExchange(source, is, view)
-                         ? kExchange
-                         : ways.kindOf(source, is, view);
+    const int kind = is == view ? lie.kind : kindOf(source, is, view);
     const Reach found = {time, kind, is};
     if (kind != kAlone && time < joining.seconds)
       joining = found;
     if (time < least.seconds)
       least = found;
   };
+  // Those that may be the least are planned first.
+  SmallVector<std::pair<double, int>> from;
+  auto add = [&](int is, double before) {
+    from.emplace_back(before + leastSeconds(source, is, view), is);
+  };
+  auto made = lies.find(source);
+  const bool isMade = source != region.center && made != lies.end();
   if (source == region.center) {
-    consider(center, {0, nullptr});
-    consider(copy, {0, nullptr});
-  } else if (auto made = lies.find(source); made != lies.end()) {
-    // Those that may be the least are planned first.
-    SmallVector<std::pair<double, int>> from;
+    add(center, 0);
+    add(copy, 0);
+  } else if (isMade) {
     for (const auto &[is, lie] : made->second)
-      from.emplace_back(lie.seconds + leastSeconds(source, is, view), is);
-    llvm::sort(from);
-    for (auto [atLeast, is] : from) {
-      if (atLeast >= least.seconds + latency)
-        break;
-      consider(is, made->second.find(is)->second);
-    }
+      add(is, lie.seconds);
   } else {
     for (int is : viewsFor(region, source))
-      consider(is, {0, nullptr});
-    if (const double payers = payersOf(source); payers > 1) {
-      least = {least.seconds / payers};
-      joining = {};
-    }
+      add(is, 0);
+  }
+  llvm::sort(from);
+  for (auto [atLeast, is] : from) {
+    if (atLeast >= least.seconds &&
+        (least.kind != kAlone ||
+         atLeast >= std::min(joining.seconds, least.seconds + latency)))
+      break;
+    consider(is, isMade ? made->second.find(is)->second : Lie{0, nullptr});
+  }
+  if (const double payers = isMade ? 1 : payersOf(source); payers > 1) {
+    least = {least.seconds / payers};
+    joining = {};
   }
   if (least.kind != kAlone || joining.seconds >= least.seconds + latency)
     joining = {};
@@ -195,11 +214,17 @@ const Placer::Reaches &Placer::reach(const Region &region, Value source,
 
 /// Of an operand, for which what is made for one before it lies as `before`, if
 /// it is the same; else negative.
-Placer::Reaches Placer::reachOperand(const Region &region, Value source,
-                                     int view, int before) {
-  if (before < 0)
-    return reach(region, source, view);
-  return {{seconds(source, before, view)}, {}};
+Placer::Reaches Placer::reachOperand(const Region &region, OpOperand &operand,
+                                     Value source, int view, int before) {
+  if (before >= 0)
+    return {{seconds(source, before, view)}, {}};
+  Reaches how = reach(region, source, view);
+  // The first that reads what is shared waits for its move.
+  for (const SharedMove &move : sharedMoves)
+    if (move.op == operand.getOwner() &&
+        move.operand == operand.getOperandNumber() && move.view == view)
+      how.least.kind = move.kind;
+  return how;
 }
 
 /// By operand the one before it that has what the region makes for this, too;
@@ -338,38 +363,73 @@ int Placer::kindReturned(OpOperand &use) {
 }
 
 void Placer::noteReturned(OpOperand &use) {
-  auto [known, isNew] = kindOfReturned.try_emplace(use.getOperandNumber());
-  if (!isNew)
-    --returned[known->second];
-  known->second = kindReturned(use);
-  ++returned[known->second];
+  const unsigned number = use.getOperandNumber();
+  for (auto &[kind, values] : returned)
+    values.erase(number);
+  returned[kindReturned(use)][number] = sourceOf(use.get());
 }
 
-/// Notes small moves that ops inside need.
-void Placer::noteInside(Operation &op, int64_t at) {
-  positions[&op] = at;
-  ReshardOp move = asMove(&op);
-  if (!move || llvm::any_of(move->getUsers(), llvm::IsaPred<func::ReturnOp>))
-    return;
-  Value from = move.getInputs()[0];
-  lastInside[ways.kindOf(from, numberOf(from), numberOf(move.getResult(0)))] =
-      at;
+/// Notes the small moves that ops need, of each kind in order.
+void Placer::noteNeeded() {
+  needed.clear();
+  for (Operation &op : function.getBody().front())
+    if (ReshardOp move = asMove(&op)) {
+      Value from = move.getInputs()[0], to = move.getResult(0);
+      if (int kind = ways.kindOf(from, numberOf(from), numberOf(to));
+          kind != kAlone)
+        needed[kind].push_back(move);
+    }
 }
 
-/// Whether a move of `kind` to `use`, which returns it, goes together with what
-/// is returned beside it, for all that wait for the end, or with what an op
-/// after it needs.
+/// Whether a move of `kind` to `use`, which returns it, goes together with
+/// another that is there whatever the region does: of what is returned beside
+/// it, for all that wait for the end, or of what an op after it needs.
 bool Placer::isShared(OpOperand &use, int kind) {
-  if (kind < 0)
+  if (kind == kAlone)
     return false;
-  auto inside = lastInside.find(kind);
-  if (inside != lastInside.end() &&
-      inside->second > positions.lookup(sourceOf(use.get()).getDefiningOp()))
+  if (llvm::is_contained(waiting, kind))
     return true;
-  auto others = returned.find(kind);
-  return others != returned.end() &&
-         others->second >
-             (kindOfReturned.lookup(use.getOperandNumber()) == kind);
+  const Value source = sourceOf(use.get());
+  Operation *maker = source.getDefiningOp();
+  auto isOther = [&](Value other) {
+    return other != source && !inside.contains(other.getDefiningOp());
+  };
+  if (auto values = returned.find(kind); values != returned.end())
+    for (const auto &[number, other] : values->second)
+      if (isOther(other))
+        return true;
+  auto isNeeded = [&](Operation *user) {
+    return !isa<func::ReturnOp>(user) && !inside.contains(user);
+  };
+  auto moves = needed.find(kind);
+  if (moves != needed.end())
+    for (ReshardOp move : llvm::reverse(moves->second)) {
+      if (maker && move->isBeforeInBlock(maker))
+        break;
+      if (isOther(sourceOf(move.getResult(0))) &&
+          llvm::any_of(move->getUsers(), isNeeded))
+        return true;
+    }
+  return false;
+}
+
+/// The values that the region returns, by the kinds of their moves now.
+std::map<int, llvm::SmallPtrSet<Operation *, 4>> Placer::findReturned() const {
+  std::map<int, llvm::SmallPtrSet<Operation *, 4>> found;
+  for (const auto &[kind, values] : returned)
+    for (const auto &[number, value] : values)
+      if (inside.contains(value.getDefiningOp()))
+        found[kind].insert(value.getDefiningOp());
+  return found;
+}
+
+/// The kinds of moves of more than one of these.
+SmallVector<int> Placer::waitingNow() const {
+  SmallVector<int> kinds;
+  for (const auto &[kind, makers] : findReturned())
+    if (kind != kAlone && makers.size() > 1)
+      kinds.push_back(kind);
+  return kinds;
 }
 
 /// The time of moves to the uses of `value` that are not in the region, one
@@ -388,8 +448,12 @@ double Placer::reachEnds(Value value, int from, int copy, bool asItIs,
       continue;
     }
     const int need = needOf(value, from, *use, asItIs, least);
-    if (llvm::none_of(needs, [&](auto &other) { return other.first == need; }))
+    auto other =
+        llvm::find_if(needs, [&](auto &other) { return other.first == need; });
+    if (other == needs.end())
       needs.emplace_back(need, use);
+    else if (!isa<func::ReturnOp>(use->getOwner())) // which does not wait
+      other->second = use;
   }
   SmallVector<int> has = {from};
   if (copy != from)
@@ -431,9 +495,13 @@ double Placer::reachEnds(Value value, int from, int copy, bool asItIs,
 /// Of a move for `use`.
 double Placer::timeTo(Value value, int from, int to, OpOperand &use) {
   double time = seconds(value, from, to);
-  if (isa<func::ReturnOp>(use.getOwner()) &&
-      isShared(use, ways.kindOf(value, from, to)))
+  if (!isa<func::ReturnOp>(use.getOwner()))
+    return time;
+  const int kind = ways.kindOf(value, from, to);
+  if (isShared(use, kind))
     time -= ways.getLatency();
+  else if (kind != kAlone)
+    kindsOfEnds.insert(kind);
   return time;
 }
 
@@ -481,9 +549,9 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
     together = way.work + latency;
     SmallVector<Reach> operands(sources.size());
     SmallVector<Reaches> reaches;
-    for (auto [source, view, other] :
-         llvm::zip_equal(sources, way.operands, before)) {
-      reaches.push_back(reachOperand(region, source, view,
+    for (auto [operand, source, view, other] : llvm::zip_equal(
+             placed.op->getOpOperands(), sources, way.operands, before)) {
+      reaches.push_back(reachOperand(region, operand, source, view,
                                      other < 0 ? -1 : way.operands[other]));
       if (!add(reaches.back().least.seconds))
         return;
@@ -524,9 +592,9 @@ void Placer::choose(const Region &region, Value value, int view,
   for (Value operand : op->getOperands())
     sources.push_back(sourceOf(operand));
   const SmallVector<int> before = findBefore(region, sources);
-  for (auto [source, need, other] :
-       llvm::zip_equal(sources, way->operands, before))
-    reaches.push_back(reachOperand(region, source, need,
+  for (auto [operand, source, need, other] :
+       llvm::zip_equal(op->getOpOperands(), sources, way->operands, before))
+    reaches.push_back(reachOperand(region, operand, source, need,
                                    other < 0 ? -1 : way->operands[other]));
   SmallVector<Reach> operands(sources.size());
   join(operands, reaches);
@@ -540,23 +608,38 @@ void Placer::choose(const Region &region, Value value, int view,
 /// a part.
 Placer::Solution Placer::findBest(const Region &region, ArrayRef<Shared> now,
                                   double bound) {
-  Solution best = solve(region, {}, /*asItIs=*/false, bound);
-  if (reads.empty())
-    return best;
+  kindsOfEnds.clear();
+  Solution best = solve(region, {}, {}, /*asItIs=*/false, bound);
   SmallVector<Shared> candidates(now);
-  paysParts = true;
-  const Solution inParts = solve(region, {}, /*asItIs=*/false, bound);
-  paysParts = false;
-  if (!inParts.ways.empty())
-    addShared(region, inParts.ways, candidates);
+  if (!reads.empty()) {
+    paysParts = true;
+    const Solution inParts = solve(region, {}, {}, /*asItIs=*/false, bound);
+    paysParts = false;
+    if (!inParts.ways.empty())
+      addShared(region, inParts.ways, candidates);
+  }
   // One by one, or all at once of many ops.
   const size_t step =
       candidates.size() * region.ops.size() > kMaxTried ? candidates.size() : 1;
   for (size_t i = 0; i < candidates.size() && !ways.isSpent(); i += step) {
     SmallVector<Shared> shared = best.shared;
     shared.append(candidates.begin() + i, candidates.begin() + i + step);
-    Solution other =
-        solve(region, shared, /*asItIs=*/false, std::min(bound, best.seconds));
+    Solution other = solve(region, shared, {}, /*asItIs=*/false,
+                           std::min(bound, best.seconds));
+    if (other.seconds < best.seconds)
+      best = std::move(other);
+  }
+  // One kind for what is returned, after the other.
+  size_t makers = 0;
+  for (const auto &[kind, its] : findReturned())
+    makers += its.size();
+  for (int kind : kindsOfEnds.takeVector()) {
+    if (makers < 2 || ways.isSpent())
+      break;
+    SmallVector<int> together(best.waiting);
+    together.push_back(kind);
+    Solution other = solve(region, best.shared, together, /*asItIs=*/false,
+                           std::min(bound, best.seconds));
     if (other.seconds < best.seconds)
       best = std::move(other);
   }
@@ -564,8 +647,11 @@ Placer::Solution Placer::findBest(const Region &region, ArrayRef<Shared> now,
 }
 
 Placer::Solution Placer::solve(const Region &region, ArrayRef<Shared> shared,
-                               bool asItIs, double bound) {
-  const double paid = pay(region, shared);
+                               ArrayRef<int> together, bool asItIs,
+                               double bound) {
+  const double paid =
+      pay(region, shared) + ways.getLatency() * double(together.size());
+  waiting.assign(together.begin(), together.end());
   if (paid > bound || paid == kNever)
     return {};
   bound -= paid;
@@ -633,7 +719,7 @@ Placer::Solution Placer::solve(const Region &region, ArrayRef<Shared> shared,
     llvm::DenseMap<Operation *, const Way *> chosen;
     for (auto [value, view] : ends)
       choose(region, value, view, chosen);
-    best = {before, center, copy, SmallVector<Shared>(shared), {}};
+    best = {before, center, copy, SmallVector<Shared>(shared), waiting, {}};
     for (const Placed *placed : region.ops)
       best.ways.push_back(*chosen.lookup(placed->op));
   };

@@ -141,6 +141,11 @@ double Ways::seconds(Value value, int from, int to) {
   auto [time, isNew] = times.try_emplace(keyOf(value, from, to), kNever);
   if (!isNew)
     return time->second;
+  if (leastSeconds(value, from, to) == 0 &&
+      isSlice(value, from, to).value_or(false)) {
+    spend(kDeal);
+    return times[keyOf(value, from, to)] = 0;
+  }
   spend(1);
   return time->second = sum([&] {
            auto price = moves.price(value, views[from], views[to], mesh);
@@ -274,6 +279,22 @@ static double receptionsOf(const View &from, const View &to,
   return double(layout::sizeOf(combined) - 2 + holders) / double(devices);
 }
 
+/// Whether each device has what it needs, by one dimension after the other;
+/// nothing where that does not tell.
+std::optional<bool> Ways::isSlice(Value value, int from, int to) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  const View &is = views[from], &needed = views[to];
+  if (!type.hasStaticShape() || is.partial != needed.partial ||
+      is.dims.size() != size_t(type.getRank()) ||
+      needed.dims.size() != is.dims.size())
+    return std::nullopt;
+  for (auto [fine, coarse, extent] :
+       llvm::zip_equal(needed.dims, is.dims, type.getShape()))
+    if (!layout::refines(fine.product, coarse.product, extent, mesh))
+      return false;
+  return true;
+}
+
 double Ways::leastSeconds(Value value, int from, int to) {
   if (from == to)
     return 0;
@@ -283,9 +304,10 @@ double Ways::leastSeconds(Value value, int from, int to) {
   auto [lack, isNewPair] = lacksOfMoves.try_emplace({from, to});
   if (isNewPair)
     lack->second = lackOf(views[from], views[to]);
-  if (lack->second == 0)
-    return 0;
   const layout::Machine &machine = moves.getMachine();
+  if (lack->second == 0) // in other order it may not have it
+    return time->second =
+               isSlice(value, from, to).value_or(true) ? 0 : machine.latency;
   const double bytes =
       std::max(localBytes(value, to) * lack->second,
                totalBytes(value) * receptionsOf(views[from], views[to], mesh));

@@ -97,6 +97,7 @@ private:
   /// What `time` gives, and with small runs too what it gives for these.
   double sum(llvm::function_ref<double()> time);
   bool isMuch(size_t places) const;
+  std::optional<bool> isSlice(mlir::Value value, int from, int to) const;
   layout::Shape smallShapeOf(mlir::Value value);
   int shapeOf(mlir::Value value);
   double localBytes(mlir::Value value, int view);
