@@ -140,6 +140,7 @@ private:
     auto known = reads.find(source);
     return paysParts && known != reads.end() ? double(known->second.size()) : 1;
   }
+  llvm::ArrayRef<int> placesFor(mlir::Value source, const int &is);
   const Reaches &reach(const Region &region, mlir::Value source, int view);
   Reaches reachOperand(const Region &region, mlir::OpOperand &operand,
                        mlir::Value source, int view, int before);
@@ -199,6 +200,8 @@ private:
   // Of the region that is solved.
   llvm::DenseSet<mlir::Operation *> inside;
   llvm::DenseMap<mlir::Value, llvm::MapVector<int, Lie>> lies;
+  bool isAsItIs = false;
+  std::map<std::pair<void *, int>, llvm::SmallVector<int>> places;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> copies;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> sharedViews;
   llvm::SmallVector<SharedMove> sharedMoves;
