@@ -119,10 +119,10 @@ plan::GroupOp tessera::makeGroup(OpBuilder &builder, ArrayRef<Operation *> ops,
       readInside(op);
     for (Region &region : op->getRegions())
       region.walk(readInside);
-    for (OpOperand &unread : getUnread(op))
-      if (Operation *source = unread.get().getDefiningOp();
-          source && isFree(source))
-        unread.set(OpBuilder(op).clone(*source)->getResult(0));
+    for (OpOperand &operand : op->getOpOperands())
+      if (Operation *source = operand.get().getDefiningOp();
+          !isRead(operand) && source && isFree(source))
+        operand.set(OpBuilder(op).clone(*source)->getResult(0));
   }
   auto yielded = llvm::map_to_vector(
       outputs, [&](Value output) { return inside.lookupOrDefault(output); });

@@ -109,11 +109,11 @@ std::optional<plan::Fusion> Grouper::getEpilogue(Operation *product) const {
   return std::nullopt;
 }
 
-MutableOperandRange tessera::getUnread(Operation *op) {
+bool tessera::isRead(OpOperand &operand) {
   // Captured tensors say what has gradients, and its regions read.
-  if (auto grad = dyn_cast<tv::AttentionGradOp>(op))
-    return grad.getCapturedMutable();
-  return MutableOperandRange(op, 0, 0);
+  auto grad = dyn_cast<tv::AttentionGradOp>(operand.getOwner());
+  auto isOwn = [&](OpOperand &each) { return &each == &operand; };
+  return !grad || llvm::none_of(grad.getCapturedMutable(), isOwn);
 }
 
 void Grouper::forEachRead(PlanStep &step,
@@ -130,9 +130,9 @@ void Grouper::forEachRead(PlanStep &step,
   } else if (hasOwnOrder(step.op)) {
     read.insert_range(step.op->getOperands());
   } else {
-    for (Value value :
-         step.op->getOperands().drop_back(getUnread(step.op).size()))
-      visit(value);
+    for (OpOperand &operand : step.op->getOpOperands())
+      if (isRead(operand))
+        visit(operand.get());
     for (const plan::Fusion &fusion : step.joined)
       if (fusion.x)
         visit(fusion.x);

@@ -68,8 +68,9 @@ plan::GroupOp makeGroup(mlir::OpBuilder &builder,
                         llvm::ArrayRef<mlir::Value> outputs,
                         const Grouping &of);
 
-/// The last operands, if the op itself does not read them.
-mlir::MutableOperandRange getUnread(mlir::Operation *op);
+/// Whether the step of an op on all elements reads this operand; what it does
+/// not read only says what its results are.
+bool isRead(mlir::OpOperand &operand);
 
 } // namespace tessera
 
