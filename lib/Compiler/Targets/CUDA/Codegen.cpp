@@ -163,10 +163,14 @@ LogicalResult cuda::compileKernels(ModuleOp program,
     // What spills is compiled again: with less that stages share (rows.cuh),
     // then for fewer blocks at a time. If all spill, the first of those that
     // spill least stays.
+    const bool hasRows =
+        StringRef(kernel.source.text).contains("\"rows/rows.cuh\"");
     for (const char *remedy :
          {"TESSERA_KEEP_PACKED", "TESSERA_ANY_SIZE", "TESSERA_FEWER_BLOCKS"}) {
       if (countSpills(kernel.binary) == 0)
         break;
+      if (!hasRows && StringRef(remedy) != "TESSERA_FEWER_BLOCKS")
+        continue;
       std::string defines = ("#define " + Twine(remedy) + "\n").str();
       Unit remedied{kernel.source.name, defines + kernel.source.text};
       Result<std::vector<Binary>> again = compiler->compile({&remedied, 1});
