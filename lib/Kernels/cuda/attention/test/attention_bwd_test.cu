@@ -390,7 +390,10 @@ void checkSums() {
   both<AllSums>({1, 2, 2, 0, 300});
   both<AllSums>({1, 2, 1, 300, 0});
 }
-void checkSmallSums() { check<AllSums, true>({1, 2, 1, 130, 150}); }
+void checkSmallSums() {
+  check<AllSums, true>({1, 2, 1, 130, 150});
+  check<Whole<AllSums>, true>({1, 2, 1, 128, 256});
+}
 void benchSums(Shape const &s) {
   benchBoth<RowBias>(s);
   benchBoth<Relative>(s);

@@ -123,6 +123,7 @@ void checkSmall() {
   check<RowFactor>({1, 2, 1, 130, 150});
 #ifdef TEST_ALL
   check<TanhOf<CapturedTriangle, 50, 8>>({1, 2, 1, 300, 520});
+  check<Whole<Relative>>({1, 2, 1, 384, 384});
   check<Documents>({1, 2, 1, 130, 150});
   check<Window>({1, 2, 1, 200, 333});
 #endif
