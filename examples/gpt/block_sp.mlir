@@ -1,8 +1,8 @@
 // A GPT-3-style block, sequence parallel: x is split by position over tp as well.
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 512 bytes 0 copies, all-reduce 1024 bytes 0 copies, reduce-scatter 512 bytes 0 copies
-// RAN tp=3: all-gather 768 bytes 0 copies, all-reduce 1368 bytes 0 copies, reduce-scatter 768 bytes 0 copies
-// RAN tp=4: all-gather 768 bytes 0 copies, all-reduce 1536 bytes 0 copies, reduce-scatter 768 bytes 0 copies
+// RAN tp=2: all-gather 512 bytes 1 copies, all-reduce 1024 bytes 0 copies, reduce-scatter 512 bytes 0 copies
+// RAN tp=3: all-gather 768 bytes 1 copies, all-reduce 1368 bytes 0 copies, reduce-scatter 768 bytes 0 copies
+// RAN tp=4: all-gather 768 bytes 1 copies, all-reduce 1536 bytes 0 copies, reduce-scatter 768 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !in = tensor<2x8x16xf32, #tv.view<#m, [_, did(tp) * _, _]>>
 !vec = tensor<16xf32, #tv.view<#m, [_]>>
