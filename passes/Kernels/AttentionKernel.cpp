@@ -86,6 +86,15 @@ template <typename Op> static UnitAttr getCausal(Op op) {
   return masksDiagonal(op) ? UnitAttr() : op.getCausalAttr();
 }
 
+/// The last key that a query sees: qi + T - S.
+template <typename Op>
+static Value getLastKey(KernelEmitter &emitter, Op op, Value query) {
+  Arith math{emitter.builder(), op.getLoc()};
+  return math.add(
+      query, math.sub(emitter.extent(getNumKeys(op)),
+                      emitter.extent(getLocal(op.getQuery()).getExtents()[2])));
+}
+
 /// Which of its own keys is the last that a device's query sees, where it has
 /// blocks of positions.
 template <typename Op>
@@ -95,14 +104,9 @@ static void emitCausal(KernelEmitter &emitter, Op op, Value queries,
     return;
   emitMod(emitter, op, queries, causalMod, 0,
           [&](ArrayRef<Value> pair) -> SmallVector<Value> {
-            // qi + T - S, less the device's first key
             Arith math{emitter.builder(), op.getLoc()};
-            Value ahead = math.sub(
-                emitter.extent(getNumKeys(op)),
-                emitter.extent(getLocal(op.getQuery()).getExtents()[2]));
-            return {math.sub(
-                math.add(pair[2], ahead),
-                emitter.globalIndex(op.getKey(), 2, emitter.index(0)))};
+            Value first = emitter.globalIndex(op.getKey(), 2, emitter.index(0));
+            return {math.sub(getLastKey(emitter, op, pair[2]), first)};
           });
 }
 
@@ -118,15 +122,10 @@ static void emitMask(KernelEmitter &emitter, Op op, Value queries,
       kept = emitter.evaluate(own.front(), pair);
     if (!masksDiagonal(op))
       return kept;
-    // ki <= qi + T - S
-    OpBuilder &b = emitter.builder();
-    Arith math{b, op.getLoc()};
-    Value ahead =
-        math.sub(emitter.extent(getNumKeys(op)),
-                 emitter.extent(getLocal(op.getQuery()).getExtents()[2]));
+    Arith math{emitter.builder(), op.getLoc()};
     Value isBefore =
-        arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::sle,
-                              pair[3], math.add(pair[2], ahead));
+        arith::CmpIOp::create(math.b, op.getLoc(), arith::CmpIPredicate::sle,
+                              pair[3], getLastKey(emitter, op, pair[2]));
     return {kept.empty() ? isBefore : math.both(isBefore, kept.front())};
   };
   emitMod(emitter, op, queries, maskMod, 0, body);
