@@ -258,23 +258,16 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
                                 int stage, typename C::Step const &now,
                                 Sums &sums) {
     const int own = lane % 4 * 2, first = now.first_query() + own;
-    const Positions<Mods::WholeQueries> queries = {first, now.queries(p)};
-    const int64 head = Mods::head(p.args, now.head);
-    const int64 batch = Mods::batch(p.args, now.batch);
+    const typename Scores::Pairs pairs = this->pairs(stage, now);
     const int seeing[] = {first_seeing(0, now), first_seeing(1, now)};
     sums.start(now, first, key);
-    typename Mods::Row const *const rows =
-        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
 #pragma unroll
     for (int pair = 0; pair < C::BM / 4; pair++) {
       float probability[2];
 #pragma unroll
       for (int e = 0; e < 2; e++) {
         const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
-        const int64 query = Mods::query(p.args, queries[column]);
-        const AttentionPair<Mods> at = {
-            rows[C::RowBytes ? column : 0], columns[r], batch, head, query,
-            this->key_position(r, now)};
+        const AttentionPair<Mods> at = this->pair_of(pairs, i, now);
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         bool kept = column >= seeing[r];
         if constexpr (Mods::HasMask)

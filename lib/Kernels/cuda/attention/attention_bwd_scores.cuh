@@ -52,9 +52,26 @@ template <class C, class P> struct BwdScores {
     for (int j = 0; j < C::BM / 8; j++)
       row[j] = *reinterpret_cast<float2 const *>(from + j * 8 + lane % 4 * 2);
   }
-  /// Of the thread's key of row r, as functors get it.
-  TSR_MEMBER int64 key_position(int r, typename C::Step const &now) {
-    return Positions<Mods::WholeKeys>{key, now.keys(p)}[8 * r];
+  /// What functors get of a step's scores, and of element i of them.
+  struct Pairs {
+    typename Mods::Row const *rows;
+    Positions<Mods::WholeQueries> queries;
+    int64 batch, head;
+  };
+  TSR_MEMBER Pairs pairs(int stage, typename C::Step const &now) {
+    const int own = lane % 4 * 2;
+    return {&s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0],
+            {now.first_query() + own, now.queries(p)},
+            Mods::batch(p.args, now.batch),
+            Mods::head(p.args, now.head)};
+  }
+  TSR_MEMBER AttentionPair<Mods> pair_of(Pairs const &of, int i,
+                                         typename C::Step const &now) {
+    const int r = i / 2 % 2, column = fragment_column(i);
+    const Positions<Mods::WholeKeys> keys = {key, now.keys(p)};
+    return {
+        of.rows[C::RowBytes ? column : 0],       columns[r], of.batch, of.head,
+        Mods::query(p.args, of.queries[column]), keys[8 * r]};
   }
   /// x: scores to probabilities.
   TSR_MEMBER void plain(float (&x)[C::BM / 2], float2 const (&lse)[C::BM / 8]) {
@@ -95,27 +112,15 @@ template <class C, class P> struct BwdScores {
   /// and they are masked afterwards (queries by their lse).
   TSR_MEMBER void modify(float (&x)[C::BM / 2], Fragment16 *probs, int stage,
                          typename C::Step const &now) {
-    const int own = lane % 4 * 2;
-    const Positions<Mods::WholeQueries> queries = {now.first_query() + own,
-                                                   now.queries(p)};
-    const int64 head = Mods::head(p.args, now.head);
-    const int64 batch = Mods::batch(p.args, now.batch);
-    float const *const lse = &s.lse[stage][own];
-    typename Mods::Row const *const rows =
-        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
+    const Pairs pairs = this->pairs(stage, now);
+    float const *const lse = &s.lse[stage][lane % 4 * 2];
 #pragma unroll
     for (int pair = 0; pair < C::BM / 4; pair++) {
       float probability[2];
 #pragma unroll
       for (int e = 0; e < 2; e++) {
-        const int i = 2 * pair + e, r = pair % 2, column = fragment_column(i);
-        const int64 query = Mods::query(p.args, queries[column]);
-        const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
-                                        columns[r],
-                                        batch,
-                                        head,
-                                        query,
-                                        key_position(r, now)};
+        const int i = 2 * pair + e, column = fragment_column(i);
+        const AttentionPair<Mods> at = pair_of(pairs, i, now);
         const float scaled = x[i] * (Mods::Scale * Mods::InnerScale);
         float score = scaled, slope = 1;
         if constexpr (Mods::HasScore)
@@ -177,26 +182,11 @@ template <class C, class P> struct BwdScores {
   /// Of the probabilities from `begin` on, those that mask keeps.
   TSR_MEMBER void ask(float (&x)[C::BM / 2], int begin, int stage,
                       typename C::Step const &now) {
-    const int own = lane % 4 * 2;
-    const Positions<Mods::WholeQueries> queries = {now.first_query() + own,
-                                                   now.queries(p)};
-    const int64 head = Mods::head(p.args, now.head);
-    const int64 batch = Mods::batch(p.args, now.batch);
-    typename Mods::Row const *const rows =
-        &s.row[C::RowBytes ? stage : 0][C::RowBytes ? own : 0];
+    const Pairs pairs = this->pairs(stage, now);
 #pragma unroll
-    for (int i = begin; i < begin + Asked; i++) {
-      const int r = i / 2 % 2, column = fragment_column(i);
-      const int64 query = Mods::query(p.args, queries[column]);
-      const AttentionPair<Mods> at = {rows[C::RowBytes ? column : 0],
-                                      columns[r],
-                                      batch,
-                                      head,
-                                      query,
-                                      key_position(r, now)};
-      if (!Mods::mask(p.args, at))
+    for (int i = begin; i < begin + Asked; i++)
+      if (!Mods::mask(p.args, pair_of(pairs, i, now)))
         x[i] = 0;
-    }
   }
 };
 
