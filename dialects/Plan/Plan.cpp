@@ -470,6 +470,12 @@ LogicalResult AttentionGradOp::verify() {
   return success();
 }
 
+LogicalResult RandomOp::verify() {
+  if (getBits() != 16 && getBits() != 24)
+    return emitOpError() << "bits is " << getBits() << "; it must be 16 or 24";
+  return success();
+}
+
 LogicalResult ProductOp::verify() {
   auto a = cast<MemRefType>(getA().getType());
   auto b = cast<MemRefType>(getB().getType());

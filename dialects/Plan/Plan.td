@@ -465,12 +465,17 @@ def Plan_RandomOp : Plan_Op<"random"> {
   let description = [{
     ```mlir
     %r = plan.random %number seed %seed stream %stream
+    %h = plan.random %number seed %seed stream %stream bits(16)
     ```
     An f32; `%number` is a row-major global index, `%stream` the counter's high 64 bits.
   }];
-  let arguments = (ins Index:$number, I64:$seed, I64:$stream);
+  let arguments = (ins Index:$number, I64:$seed, I64:$stream,
+                       DefaultValuedAttr<I64Attr, "24">:$bits);
   let results = (outs F32:$result);
-  let assemblyFormat = "$number `seed` $seed `stream` $stream attr-dict";
+  let assemblyFormat = [{
+    $number `seed` $seed `stream` $stream (`bits` `(` $bits^ `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 def Plan_ProductOp : Op<Plan_Dialect, "product"> {

@@ -105,7 +105,7 @@ public:
   /// tv.random's number for a row-major global index; `seed` and `stream`, the
   /// counter's high half, are i64.
   virtual mlir::Value randomNumber(mlir::Value number, mlir::Value seed,
-                                   mlir::Value stream) = 0;
+                                   mlir::Value stream, int64_t bits) = 0;
 
   virtual mlir::Value index(int64_t value) = 0;
   /// The condition that always holds.

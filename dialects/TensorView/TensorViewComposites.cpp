@@ -31,17 +31,21 @@ using Values = SmallVector<Value>;
 // Pointwise
 //===----------------------------------------------------------------------===//
 
+int64_t DropoutOp::leastKept(double rate) {
+  return std::min<int64_t>(std::ceil(std::ldexp(rate, kBits)),
+                           (1 << kBits) - 1);
+}
+
 LogicalResult DropoutOp::decompose(OpBuilder &builder,
                                    SmallVectorImpl<Value> &results) {
   Core core(builder, *this);
   Value random = RandomOp::create(
       builder, getLoc(), core.likePart(getInput(), builder.getF32Type()),
-      getSeed(), getStream(), getStep(), core.likeIfDynamic(getInput()));
+      getSeed(), getStream(), kBits, getStep(), core.likeIfDynamic(getInput()));
   double rate = getRate().convertToDouble();
   results.push_back(
       core.map({getInput(), random}, core.result(), [&](Body b, Args in) {
-        // Numbers are multiples of 2^-24: the least that is not below the rate.
-        const double least = std::ceil(rate * 0x1p24) * 0x1p-24;
+        const double least = std::ldexp(leastKept(rate), -kBits);
         Value keep =
             arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, in[1],
                                   Core::constant(b, b.getF32Type(), least));

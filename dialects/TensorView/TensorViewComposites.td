@@ -311,14 +311,24 @@ def TensorView_DropoutOp : TensorView_CompositeOp<"dropout",
     %y = tv.dropout %x rate(0.1) seed(1) stream(2) step %t
        : (tensor<4x8xf32>, tensor<i64>) -> tensor<4x8xf32>
     ```
-    x / (1 - rate) where tv.random of (seed, stream, step) is at least `rate`, else 0.
-    The numbers depend on the global index, not on the mesh.
+    x / (1 - rate) where tv.random of (seed, stream, step) and 16 bits is at least
+    `rate`, else 0: what is dropped is `rate`, rounded up to a multiple of 2^-16, below
+    1. The numbers depend on the global index, not on the mesh.
   }];
   let arguments = (ins AnyRankedTensor:$input, F64Attr:$rate, I64Attr:$seed,
                        I64Attr:$stream, Optional<AnyRankedTensor>:$step);
   let assemblyFormat = [{
     $input `rate` `(` $rate `)` `seed` `(` $seed `)` `stream` `(` $stream `)`
     (`step` $step^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Of its numbers, of an attention's, too; the least number that stays, in
+    /// units of the last bit.
+    static constexpr int kBits = 16;
+    static int64_t leastKept(double rate);
+    static bool keeps(double rate, double number) {
+      return number * (1 << kBits) >= double(leastKept(rate));
+    }
   }];
 }
 

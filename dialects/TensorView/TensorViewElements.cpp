@@ -279,7 +279,7 @@ Values RandomOp::emitElement(ElementBuilder &build, ArrayRef<Value> indices) {
         build.constant(math.b.getI64IntegerAttr(32), math.b.getI64Type()));
     stream = math.add(stream, high);
   }
-  return {build.randomNumber(number, seed, stream)};
+  return {build.randomNumber(number, seed, stream, getBits())};
 }
 
 SmallVector<Value> RandomOp::getReadValues() {
@@ -287,7 +287,7 @@ SmallVector<Value> RandomOp::getReadValues() {
 }
 bool RandomOp::isFree() { return true; }
 
-int64_t RandomOp::getElementsAtOnce() { return 4; }
+int64_t RandomOp::getElementsAtOnce() { return getBits() == 16 ? 8 : 4; }
 
 Values SizeOp::emitElement(ElementBuilder &build, ArrayRef<Value>) {
   return {

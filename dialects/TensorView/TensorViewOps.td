@@ -513,19 +513,25 @@ def TensorView_RandomOp
     ```mlir
     %r = tv.random seed(1) stream(2) : () -> tensor<4x8xf32>
     %r = tv.random seed(1) stream(2) step %t : (tensor<i64>) -> tensor<4x8xf32>
+    %h = tv.random seed(1) stream(2) bits(16) : () -> tensor<4x8xf32>
     ```
     Philox 4x32-10 (Salmon et al., SC 2011): key = (seed's low and high 32 bits),
     counter = (row-major global index / 4 in its low 64 bits, `stream` + 2^32 `step`
     in its high 64 bits), word = index % 4, value = (word >> 8) * 2^-24, of type f32.
     Without a step it is 0; with a state that counts steps each has other numbers.
+
+    Of 16 bits, for what is compared with a rate: Philox 4x32-7, which passes the same
+    tests of randomness, counter = (index / 8, as above), word = index % 8 / 2, value =
+    its low half, or its high half where the index is odd, * 2^-16.
   }];
   let arguments = (ins I64Attr:$seed, I64Attr:$stream,
+                       DefaultValuedAttr<I64Attr, "24">:$bits,
                        Optional<AnyRankedTensor>:$step,
                        Optional<AnyRankedTensor>:$like);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    `seed` `(` $seed `)` `stream` `(` $stream `)` (`step` $step^)? (`like` $like^)?
-    attr-dict `:` functional-type(operands, results)
+    `seed` `(` $seed `)` `stream` `(` $stream `)` (`bits` `(` $bits^ `)`)?
+    (`step` $step^)? (`like` $like^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -251,6 +251,8 @@ LogicalResult RandomOp::verify() {
   if (!elementOf(getResult()).isF32())
     return emitOpError() << "result has element type " << elementOf(getResult())
                          << "; it must be f32";
+  if (getBits() != 16 && getBits() != 24)
+    return emitOpError() << "bits is " << getBits() << "; it must be 16 or 24";
   if (failed(verifyStep(*this, getStep())))
     return failure();
   return verifyLike(*this, getLike(), getResult());

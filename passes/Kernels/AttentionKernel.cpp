@@ -177,7 +177,8 @@ struct Dropout {
   template <typename Op> Dropout(KernelEmitter &emitter, Op op) {
     if (!op.getDropout())
       return;
-    seed = emitter.attribute(op, op.getSeedAttrName());
+    // As of tv.random: layers differ in streams alone.
+    seed = emitter.constant(op.getSeedAttr(), emitter.builder().getI64Type());
     stream = emitter.attribute(op, op.getStreamAttrName());
     if (op.getStep())
       step = emitter.argument(op.getStep());

@@ -127,9 +127,10 @@ Value KernelEmitter::attribute(Operation *op, StringAttr name) {
   return value;
 }
 
-Value KernelEmitter::randomNumber(Value number, Value seed, Value stream) {
+Value KernelEmitter::randomNumber(Value number, Value seed, Value stream,
+                                  int64_t bits) {
   return plan::RandomOp::create(b, location, b.getF32Type(), number, seed,
-                                stream);
+                                stream, bits);
 }
 
 //===----------------------------------------------------------------------===//

@@ -76,7 +76,7 @@ public:
   mlir::Value constant(mlir::Attribute value, mlir::Type element) override;
   mlir::Value attribute(mlir::Operation *op, mlir::StringAttr name) override;
   mlir::Value randomNumber(mlir::Value number, mlir::Value seed,
-                           mlir::Value stream) override;
+                           mlir::Value stream, int64_t bits) override;
   /// A region that yields what `body` returns for its arguments.
   void scalarRegion(mlir::Region &region, mlir::TypeRange types,
                     llvm::function_ref<llvm::SmallVector<mlir::Value>(

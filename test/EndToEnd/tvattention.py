@@ -40,7 +40,7 @@ class Attention:
         if " dropout(" not in text:
             return 1
         rate = self.number(text, "dropout")
-        return np.where(self.numbers(text, shape, step) >= rate, 1 / (1 - rate), 0)
+        return np.where(self.numbers(text, shape, step, 16) >= rate, 1 / (1 - rate), 0)
 
     @staticmethod
     def paged(pages, table):

@@ -97,20 +97,24 @@ class Type:
         self.element = match[2]
 
 
-def philox(index, seed, stream):
-    """Uniform numbers as tv.random defines them (Philox 4x32-10)."""
+def philox(index, seed, stream, bits=24):
+    """Uniform numbers as tv.random defines them (Philox 4x32-10, 4x32-7 of 16 bits)."""
     index = np.asarray(index, np.uint64)
     mask = np.uint64(0xFFFFFFFF)
-    group = index // np.uint64(4)
+    each, rounds = (8, 7) if bits == 16 else (4, 10)
+    group = index // np.uint64(each)
     c = [group & mask, group >> np.uint64(32),
          np.full_like(group, stream & 0xFFFFFFFF), np.full_like(group, stream >> 32)]
     k = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
+    for _ in range(rounds):
         p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
         c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), p1 & mask,
              (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), p0 & mask]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    word = np.choose((index % np.uint64(4)).astype(np.int64), c)
+    word = np.choose((index % np.uint64(each)).astype(np.int64) * 4 // each, c)
+    if bits == 16:
+        half = word >> index % np.uint64(2) * np.uint64(16) & np.uint64(0xFFFF)
+        return half.astype(np.float64) * 2.0**-16
     return (word >> np.uint64(8)).astype(np.float64) * 2.0**-24
 
 
@@ -626,14 +630,15 @@ class Program(Attention):
 
     def op_random(self, text, args, out, regions, env):
         like = args[-1] if " like " in text else np.zeros(())
-        return self.numbers(text, self.extents(out[0], like), args)
+        bits = int(self.number(text, "bits")) if " bits(" in text else 24
+        return self.numbers(text, self.extents(out[0], like), args, bits)
 
-    def numbers(self, text, shape, args):
+    def numbers(self, text, shape, args, bits):
         """Random ones of an op with a seed and a stream, whose step is the first of args."""
         step = int(args[0]) if " step " in text else 0
         index = np.arange(int(np.prod(shape))).reshape(shape)
         return philox(index, int(self.number(text, "seed")) % 2**64,
-                      (int(self.number(text, "stream")) + (step << 32)) % 2**64)
+                      (int(self.number(text, "stream")) + (step << 32)) % 2**64, bits)
 
     def op_size(self, text, args, out, regions, env):
         return np.asarray(args[0].shape[self.dim(text)])
@@ -756,7 +761,7 @@ class Program(Attention):
 
     def op_dropout(self, text, args, out, regions, env):
         x, rate = args[0], self.number(text, "rate")
-        numbers = self.numbers(text, x.shape, args[1:])
+        numbers = self.numbers(text, x.shape, args[1:], 16)
         return np.where(numbers >= rate, x / (1 - rate), 0)
 
 

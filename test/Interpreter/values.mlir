@@ -76,8 +76,11 @@ func.func @main() -> (tensor<4xi8>, tensor<4xui8>, tensor<4xi1>, tensor<4xi1>, t
 // The known answer of Philox 4x32-10 for key 0, counter 0 is 6627e8d5 e169c58d
 // bc57ac4c 9b00dbd8; of each word the upper 24 bits.
 // RANDOM: result #0: [0.399046421, 0.880520165, 0.735712767, 0.60548
+// Of 4x32-7 it is 5f6fb709 0d893f64 4f121f81 4f730a48; both halves, the low one first.
+// RANDOM: result #1: [0.714981079, 0.372787476, 0.247619629, 0.0528717041, 0.12306
 //--- random.mlir
-func.func @main() -> tensor<4xf32> {
+func.func @main() -> (tensor<4xf32>, tensor<8xf32>) {
   %r = tv.random seed(0) stream(0) : () -> tensor<4xf32>
-  return %r : tensor<4xf32>
+  %h = tv.random seed(0) stream(0) bits(16) : () -> tensor<8xf32>
+  return %r, %h : tensor<4xf32>, tensor<8xf32>
 }

@@ -9,12 +9,12 @@
 // RUN: tessera-opt %t --tessera="to=kernels target=cuda:sm_90a" | FileCheck %s --check-prefix=MATH
 // RUN: not tessera-opt %s --tessera="to=kernels target=cuda:sm_90a attention=cudnn" 2>&1 | FileCheck %s --check-prefix=CUDNN
 
-// Seeds, streams and steps are the launch's: layers share a kernel.
+// Streams and steps are the launch's: layers share a kernel, which knows the seed.
 // FLASH: plan.attention {{.*}} dropout(1.000000e-01) seed %{{.*}} stream %{{.*}} step
 // FLASH: number_mod
 // FLASH-NOT: plan.attention
-// FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<1>, #plan.extent<2>]
-// FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<1>, #plan.extent<3>]
+// FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<2>]
+// FLASH: plan.launch @attention_0({{.*}}) scalars [#plan.extent<3>]
 // ALL: plan.choose "attention" of "flash"({{.*}}), "math"({{.*}}) without {cudnn = "it has dropout"} from "tv.attention" on "{{.*}} bf16 scale 0.125 dropout"
 // MATH-NOT: plan.attention
 // MATH: plan.random

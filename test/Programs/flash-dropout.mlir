@@ -1,5 +1,5 @@
 // Dropout of attention's weights in kernels that have no weight in memory: which ones stay
-// comes of their numbers, four at a time (attention_dropout.cuh), forward and backward.
+// comes of their numbers, eight at a time (attention_dropout.cuh), forward and backward.
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=2 to=kernels target=cuda:sm_90a attention=flash" --interpret=2 | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera="mesh=tp=3 to=kernels target=cuda:sm_90a attention=flash" --interpret=3 | FileCheck %s
 

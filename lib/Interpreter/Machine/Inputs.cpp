@@ -156,7 +156,7 @@ interp::makeInputs(func::FuncOp function,
         return failure();
     } else if (!function.getArgAttr(i, tv::kInitAttr)) { // else zeros
       for (auto [at, value] : llvm::enumerate(array->data)) {
-        double number = lo + (hi - lo) * randomNumber(seed, hash(name), at);
+        double number = lo + (hi - lo) * randomNumber(seed, hash(name), at, 24);
         value = array->isFloat() ? real(number)
                                  : whole(int64_t(std::floor(number)));
       }

@@ -61,9 +61,9 @@ std::optional<double> Kernel::dropoutFactor(const Step &step, Op op,
   const double rate = op.getDropout()->convertToDouble();
   const int64_t seed = scalars.slots[step.in[0]].whole,
                 stream = scalars.slots[step.in[1]].whole;
-  return randomNumber(seed, stream + (at.whole << 32), number->whole) < rate
-             ? 0
-             : 1 / (1 - rate);
+  const double drawn = randomNumber(seed, stream + (at.whole << 32),
+                                    number->whole, tv::DropoutOp::kBits);
+  return tv::DropoutOp::keeps(rate, drawn) ? 1 / (1 - rate) : 0;
 }
 
 template <typename Op>

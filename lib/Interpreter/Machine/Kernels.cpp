@@ -439,9 +439,9 @@ bool Kernel::run(const Step &step) {
   case Kind::AttentionGrad:
     return runAttentionGrad(step);
   case Kind::Random: {
-    slots[step.results[0]] =
-        real(randomNumber(slots[step.in[1]].whole, slots[step.in[2]].whole,
-                          slots[step.in[0]].whole));
+    slots[step.results[0]] = real(randomNumber(
+        slots[step.in[1]].whole, slots[step.in[2]].whole,
+        slots[step.in[0]].whole, cast<plan::RandomOp>(step.op).getBits()));
     return true;
   }
   case Kind::Product:

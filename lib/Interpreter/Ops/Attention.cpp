@@ -112,9 +112,9 @@ static double dropoutFactor(OpRun &run, Op op, unsigned step,
   const double rate = op.getDropout()->convertToDouble();
   const uint64_t stream =
       *op.getStream() + (op.getStep() ? run.read(step, {}).whole << 32 : 0);
-  const double number =
-      randomNumber(*op.getSeed(), stream, linearize(pair, of));
-  return number < rate ? 0 : 1 / (1 - rate);
+  const double number = randomNumber(*op.getSeed(), stream, linearize(pair, of),
+                                     tv::DropoutOp::kBits);
+  return tv::DropoutOp::keeps(rate, number) ? 1 / (1 - rate) : 0;
 }
 
 /// Of two rows; one that has nothing is zeros.

@@ -116,8 +116,8 @@ Evaluator evaluatorOf(mlir::Operation *op);
 double geluTanh(double x);
 double geluTanhGrad(double x); // its slope
 
-/// Number `index` of stream `stream`: see tv.random.
-double randomNumber(uint64_t seed, uint64_t stream, uint64_t index);
+/// Number `index` of stream `stream`, of 16 or 24 bits: see tv.random.
+double randomNumber(uint64_t seed, uint64_t stream, uint64_t index, int bits);
 
 } // namespace tessera::interp
 

@@ -199,9 +199,12 @@ static LogicalResult evalDropout(OpRun &run) {
   const uint64_t stream =
       op.getStream() + (op.getStep() ? run.read(1, {}).whole << 32 : 0);
   run.fill(0, [&](ArrayRef<int64_t> index) {
-    double number = randomNumber(op.getSeed(), stream,
-                                 linearize(index, run.resultShape(0)));
-    return real(number < rate ? 0 : run.read(0, index).real / (1 - rate));
+    double number =
+        randomNumber(op.getSeed(), stream, linearize(index, run.resultShape(0)),
+                     tv::DropoutOp::kBits);
+    return real(tv::DropoutOp::keeps(rate, number)
+                    ? run.read(0, index).real / (1 - rate)
+                    : 0);
   });
   return success();
 }

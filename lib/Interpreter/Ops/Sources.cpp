@@ -14,12 +14,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interp;
 
-double interp::randomNumber(uint64_t seed, uint64_t stream, uint64_t index) {
-  // Philox 4x32-10, as in the description of tv.random.
+double interp::randomNumber(uint64_t seed, uint64_t stream, uint64_t index,
+                            int bits) {
+  // Philox 4x32, as in the description of tv.random.
+  const bool halves = bits == 16;
+  const uint64_t block = index / (halves ? 8 : 4);
   uint32_t key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
-  uint32_t counter[4] = {uint32_t(index / 4), uint32_t(index / 4 >> 32),
+  uint32_t counter[4] = {uint32_t(block), uint32_t(block >> 32),
                          uint32_t(stream), uint32_t(stream >> 32)};
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < (halves ? 7 : 10); ++round) {
     uint64_t a = uint64_t(0xD2511F53) * counter[0];
     uint64_t b = uint64_t(0xCD9E8D57) * counter[2];
     uint32_t next[4] = {uint32_t(b >> 32) ^ counter[1] ^ key[0], uint32_t(b),
@@ -28,6 +31,8 @@ double interp::randomNumber(uint64_t seed, uint64_t stream, uint64_t index) {
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
+  if (halves)
+    return double(counter[index % 8 / 2] >> index % 2 * 16 & 0xffff) * 0x1p-16;
   return double(counter[index % 4] >> 8) * 0x1p-24;
 }
 
@@ -76,7 +81,8 @@ static LogicalResult evalRandom(OpRun &run) {
       op.getStream() + (op.getStep() ? run.read(0, {}).whole << 32 : 0);
   run.fill(0, [&](ArrayRef<int64_t> index) {
     return real(randomNumber(op.getSeed(), stream,
-                             linearize(index, run.resultShape(0))));
+                             linearize(index, run.resultShape(0)),
+                             op.getBits()));
   });
   return success();
 }

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // attention_dropout.cuh on the host: what each lane of a warp is told of its
-// part of a fragment, of queries or of keys, wherever numbers begin among four,
-// is what the interpreter says of each weight by itself.
+// part of a fragment, of queries or of keys, wherever numbers begin among
+// eight, is what the interpreter says of each weight by itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ using namespace tessera;
 
 namespace {
 /// Three of ten weights are dropped.
-template <bool InFours> struct Dropped : AttentionMods {
-  static constexpr bool HasDropout = true, KeysInFours = InFours;
-  static constexpr uint32 DropBelow = 5033165; // ceil(0.3 * 2^24)
+template <bool InEights> struct Dropped : AttentionMods {
+  static constexpr bool HasDropout = true, KeysInEights = InEights;
+  static constexpr uint32 DropBelow = 19661; // ceil(0.3 * 2^16)
 };
 constexpr WeightStream kStream = {0x123456789abcdef0, 0xfedcba9876543210};
 
@@ -43,9 +43,9 @@ struct Fragment {
     return before + int64_t(query) * keys + key;
   }
   void expect(bool kept, int query, int key) const {
-    const float drawn =
-        interp::randomNumber(kStream.seed, kStream.stream, number(query, key));
-    if (kept != (drawn >= 5033165 * 0x1p-24f))
+    const double drawn = interp::randomNumber(kStream.seed, kStream.stream,
+                                              number(query, key), 16);
+    if (kept != (drawn >= 0.3))
       *wrong += " " + std::to_string(query) + "," + std::to_string(key);
   }
 };
@@ -100,11 +100,11 @@ TEST(Dropout, FragmentsAreToldOfTheirWeights) {
   // Counters beyond 32 bits; the last before a carry in one.
   for (int64_t heads :
        {int64_t(0), int64_t(1) << 34, (int64_t(1) << 34) - 32768})
-    for (int keys : {400, 401, 402, 403}) {
-      // A head begins anywhere, too, where its queries are no multiple of 4.
+    for (int keys : {400, 401, 402, 403, 404, 405, 406, 407}) {
+      // A head begins anywhere, too, where its queries are no multiple of 8.
       const int64_t before = heads + 3 * keys;
       expectKept<Dropped<false>>(keys, before);
-      if (keys % 4 == 0)
+      if (keys % 8 == 0)
         expectKept<Dropped<true>>(keys, before);
     }
 }

@@ -21,29 +21,35 @@
 
 using namespace tessera;
 
-template <int V> static void expectNumbers(int64_t first) {
+template <int Bits, int V> static void expectNumbers(int64_t first) {
   constexpr uint64_t kSeeds[] = {7, 0xfedcba9876543210};
   constexpr uint64_t kStreams[] = {0, 0x123456789abcdef0};
   for (uint64_t seed : kSeeds)
     for (uint64_t stream : kStreams) {
       float numbers[V];
-      randomNumbers(numbers, first, seed, stream);
+      randomNumbers<Bits>(numbers, first, seed, stream);
       for (int i = 0; i < V; ++i)
-        EXPECT_EQ(numbers[i], interp::randomNumber(seed, stream, first + i))
+        EXPECT_EQ(numbers[i],
+                  interp::randomNumber(seed, stream, first + i, Bits))
             << i << " of " << V << " from " << first << " on";
     }
+}
+template <int Bits> static void expectNumbers(int64_t first) {
+  expectNumbers<Bits, 1>(first);
+  expectNumbers<Bits, 2>(first);
+  expectNumbers<Bits, 4>(first);
+  expectNumbers<Bits, 8>(first);
+  EXPECT_EQ(randomNumber<Bits>(first, 7, 1),
+            interp::randomNumber(7, 1, first, Bits));
 }
 
 TEST(Random, EqualsTheInterpreter) {
   // The counter's second word, and the number's, come from beyond 32 bits.
   for (int64_t base : {int64_t(0), int64_t(1) << 32, int64_t(1) << 34,
-                       (int64_t(1) << 62) + 4096})
+                       int64_t(1) << 35, (int64_t(1) << 62) + 4096})
     for (int64_t first = std::max<int64_t>(base - 9, 0); first < base + 9;
          ++first) {
-      expectNumbers<1>(first);
-      expectNumbers<2>(first);
-      expectNumbers<4>(first);
-      expectNumbers<8>(first);
-      EXPECT_EQ(randomNumber(first, 7, 1), interp::randomNumber(7, 1, first));
+      expectNumbers<24>(first);
+      expectNumbers<16>(first);
     }
 }

@@ -1,5 +1,5 @@
-// Dropout in the text of attention and its gradient: the launch has the seed and the
-// stream, so that layers share kernels, and memory the step.
+// Dropout in the text of attention and its gradient: the launch has the stream, so
+// that layers share kernels, and memory the step.
 // RUN: tessera-compile %s --target=cuda:sm_90a --attention=flash --dump-dir=%t -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s < %t/kernels.cu
 // RUN: FileCheck %s --check-prefix=PLAN < %t/plan.txt
@@ -10,19 +10,20 @@
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
 
-// Where keys are no multiple of four, their numbers begin anywhere.
-// CHECK-NOT: KeysInFours
-// ANYWHERE-COUNT-2: static constexpr bool KeysInFours = false;
+// Where keys are no multiple of eight, their numbers begin anywhere.
+// ANYWHERE-NOT: KeysInEights
 
 // CHECK: struct attention_0_Mods : AttentionMods {
-// CHECK: static constexpr uint32 DropBelow = 1677722;
+// CHECK: static constexpr uint32 DropBelow = 6554;
 // CHECK: static constexpr float KeptScale = 1.1
+// CHECK: static constexpr bool KeysInEights = true;
 // CHECK: static __device__ WeightStream stream(const Args &args) {
-// CHECK-NEXT: return {uint64(args.p->n0), uint64(args.p->n1) + (uint64(args.p->x1.data[0]) << 32)};
+// CHECK-NEXT: return {uint64(1LL), uint64(args.p->n0) + (uint64(args.p->x1.data[0]) << 32)};
 // CHECK: static constexpr bool HasDropout = true;
 // CHECK: number(const Args &args, const At &at)
 // CHECK: attention_fwd<attention_0_Config>
 // CHECK-NOT: attention_fwd<
+// CHECK: static constexpr bool KeysInEights = true;
 // CHECK: static constexpr bool HasDropout = true;
 // CHECK: attention_bwd<attention_grad_
 // CHECK-NOT: attention_bwd<

@@ -247,6 +247,14 @@ func.func @random_type() {
 
 // -----
 
+func.func @random_bits() {
+  // expected-error@+1 {{'tv.random' op bits is 32; it must be 16 or 24}}
+  %r = tv.random seed(1) stream(2) bits(32) : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @random_step(%t: tensor<f32>) {
   // expected-error@+1 {{'tv.random' op step is 'tensor<f32>'; it must be a tensor<i64>}}
   %r = tv.random seed(1) stream(2) step %t : (tensor<f32>) -> tensor<4xf32>

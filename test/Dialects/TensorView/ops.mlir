@@ -185,6 +185,8 @@ func.func @sources(%d: tensor<?x8xf32>) {
   %2 = tv.iota 1 like %d : (tensor<?x8xf32>) -> tensor<?x8xi32>
   // CHECK: tv.random seed(7) stream(3) : () -> tensor<4xf32>
   %3 = tv.random seed(7) stream(3) : () -> tensor<4xf32>
+  // CHECK: tv.random seed(7) stream(3) bits(16) : () -> tensor<4xf32>
+  %h = tv.random seed(7) stream(3) bits(16) : () -> tensor<4xf32>
   // CHECK: tv.size %{{.*}} dim 0
   %4 = tv.size %d dim 0 : (tensor<?x8xf32>) -> tensor<i64>
   // CHECK: tv.random seed(7) stream(3) step %{{.*}} : (tensor<i64>) -> tensor<4xf32>

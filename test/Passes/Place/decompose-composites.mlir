@@ -87,7 +87,7 @@ func.func @indices(%x: tensor<4x8xf32>, %l: tensor<4xi32>, %d: tensor<?x8xf32>) 
   // ALL: tv.reduce sum
   // ALL: math.log
   %1 = tv.cross_entropy %x, %l : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4xf32>
-  // ALL: tv.random seed(1) stream(2) like %{{.*}} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  // ALL: tv.random seed(1) stream(2) bits(16) like %{{.*}} : (tensor<?x8xf32>) -> tensor<?x8xf32>
   // ALL: arith.cmpf oge
   // ALL: arith.select
   %2 = tv.dropout %d rate(0.1) seed(1) stream(2) : (tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -180,7 +180,7 @@ static void expandF8(arith::ExtFOp op) {
   op.erase();
 }
 
-/// Philox 4x32-10, as described at tv.random.
+/// Philox 4x32, as described at tv.random.
 static void expandRandom(plan::RandomOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -199,14 +199,16 @@ static void expandRandom(plan::RandomOp op) {
   };
   Value number =
       arith::IndexCastOp::create(b, loc, b.getI64Type(), op.getNumber());
-  Value block = arith::ShRUIOp::create(b, loc, number, constant(2));
+  const bool halves = op.getBits() == 16;
+  Value block =
+      arith::ShRUIOp::create(b, loc, number, constant(halves ? 3 : 2));
   Value counter[4] = {lower(block), upper(block), lower(op.getStream()),
                       upper(op.getStream())};
   Value key[2] = {lower(op.getSeed()), upper(op.getSeed())};
   auto add = [&](Value x, uint32_t y) {
     return lower(arith::AddIOp::create(b, loc, x, constant(y)));
   };
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < (halves ? 7 : 10); ++round) {
     Value first =
         arith::MulIOp::create(b, loc, counter[0], constant(0xD2511F53));
     Value second =
@@ -221,15 +223,28 @@ static void expandRandom(plan::RandomOp op) {
     key[1] = add(key[1], 0xBB67AE85);
   }
   Value word = counter[3];
-  Value which = arith::AndIOp::create(b, loc, number, constant(3));
+  auto bits = [&](Value x, uint64_t mask) -> Value {
+    return arith::AndIOp::create(b, loc, x, constant(mask));
+  };
+  Value which =
+      halves ? bits(arith::ShRUIOp::create(b, loc, number, constant(1)), 3)
+             : bits(number, 3);
   for (int i = 2; i >= 0; --i) {
     Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, which,
                                        constant(i));
     word = arith::SelectOp::create(b, loc, here, counter[i], word);
   }
-  word = arith::ShRUIOp::create(b, loc, word, constant(8));
+  if (halves) {
+    word = arith::ShRUIOp::create(
+        b, loc, word,
+        arith::ShLIOp::create(b, loc, bits(number, 1), constant(4)));
+    word = bits(word, 0xffff);
+  } else {
+    word = arith::ShRUIOp::create(b, loc, word, constant(8));
+  }
   Type f32 = b.getF32Type();
-  Value scale = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p-24f));
+  Value scale = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(halves ? 0x1p-16f : 0x1p-24f));
   op.replaceAllUsesWith(
       arith::MulFOp::create(b, loc, arith::SIToFPOp::create(b, loc, f32, word),
                             scale)

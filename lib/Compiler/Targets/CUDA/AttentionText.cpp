@@ -327,17 +327,21 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
     const double rate = op.getDropout()->convertToDouble();
     const std::string p = "args.p->";
     out.line() << "static constexpr uint32 DropBelow = "
-               << int64_t(std::ceil(rate * 0x1p24)) << ";\n";
+               << tv::DropoutOp::leastKept(rate) << ";\n";
     out.line() << "static constexpr float KeptScale = "
                << getLiteral(b.getF32FloatAttr(1 / (1 - rate))) << ";\n";
-    if (cast<MemRefType>(op.getKey().getType()).getDimSize(2) % 4 != 0)
-      out.line() << "static constexpr bool KeysInFours = false;\n";
+    if (cast<MemRefType>(op.getKey().getType()).getDimSize(2) % 8 == 0)
+      out.line() << "static constexpr bool KeysInEights = true;\n";
     out.open("static __device__ WeightStream stream(const Args &args)");
     std::string stream = "uint64(" + p + out.getArgument(op.getStream()) + ")";
     if (op.getStep())
       stream += " + (uint64(" + p + out.getArgument(op.getStep()) +
                 ".data[0]) << 32)";
-    out.line() << "return {uint64(" << p << out.getArgument(op.getSeed())
+    APInt seed;
+    out.line() << "return {uint64("
+               << (matchPattern(op.getSeed(), m_ConstantInt(&seed))
+                       ? getLiteral(b.getIntegerAttr(b.getI64Type(), seed))
+                       : p + out.getArgument(op.getSeed()))
                << "), " << stream << "};\n";
     out.close();
   }

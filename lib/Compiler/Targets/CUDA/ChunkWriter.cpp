@@ -578,7 +578,7 @@ LogicalResult ChunkWriter::writeRandoms(plan::RandomOp op, Value lane) {
   out.open(guards.empty() ? "" : "if (" + guards + ")");
   if (failed(writeFirst(op.getNumber(), lane)))
     return failure();
-  out.line() << "randomNumbers(" << variable << ", "
+  out.line() << "randomNumbers<" << op.getBits() << ">(" << variable << ", "
              << out.getRandomArguments(op) << ");\n";
   out.close();
   return success();

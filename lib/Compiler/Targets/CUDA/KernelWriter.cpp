@@ -230,8 +230,8 @@ LogicalResult KernelWriter::writeOp(Operation *op) {
   }
   if (auto random = dyn_cast<plan::RandomOp>(op)) {
     std::string variable = fresh("random");
-    line() << "const float " << variable << " = randomNumber("
-           << getRandomArguments(random) << ");\n";
+    line() << "const float " << variable << " = randomNumber<"
+           << random.getBits() << ">(" << getRandomArguments(random) << ");\n";
     names[random] = variable;
     return success();
   }

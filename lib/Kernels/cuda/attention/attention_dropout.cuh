@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A weight stays by its number of random.cuh, where four that follow each other
-// come of one computation. Where the keys are a multiple of four, these are a
-// query's with four keys; else they begin anywhere, and a computation more has
-// the rest. In a fragment of products such four lie in several lanes: each lane
-// computes some of them, and all get their bits by shuffles.
+// A weight stays by its number of random.cuh, of 16 bits, where eight that
+// follow each other come of one computation. Where the keys are a multiple of
+// eight, these are a query's with eight keys; else they begin anywhere, and a
+// computation more has the rest. In a fragment of products such eight lie in
+// several lanes: each lane computes some of them, and all get their bits by
+// shuffles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,104 +23,34 @@
 
 namespace tessera {
 
-/// Which of the four weights from 4 * `block` on stay, a bit each.
+/// Which of the eight weights from 8 * `block` on stay, a bit each.
 template <class Mods>
 TSR_DEVICE uint32 kept_of(WeightStream const &of, int64 block) {
+  constexpr uint32 Least = Mods::DropBelow << 16;
   uint32 words[4], kept = 0;
-  philox(words, block, of.seed, of.stream);
+  Philox<16>::draw(words, block, of.seed, of.stream);
 #pragma unroll
   for (int i = 0; i < 4; i++)
-    kept |= (uint32)((words[i] >> 8) >= Mods::DropBelow) << i;
+    kept |= (uint32)(words[i] << 16 >= Least) << 2 * i |
+            (uint32)(words[i] >= Least) << (2 * i + 1);
   return kept;
 }
 
 /// Which of `Count` weights from `number` on stay, a bit each: a multiple of
-/// four, 32 at most.
+/// eight, 32 at most.
 template <class Mods, int Count>
 TSR_DEVICE uint32 kept_from(WeightStream const &of, int64 number) {
+  constexpr int More = Mods::KeysInEights ? 0 : 1;
   uint64 kept = 0;
 #pragma unroll
-  for (int i = 0; i <= Count / 4; i++)
-    kept |= (uint64)kept_of<Mods>(of, number / 4 + i) << 4 * i;
-  return (uint32)(kept >> (number & 3)) & ~0u >> (32 - Count);
+  for (int i = 0; i < Count / 8 + More; i++)
+    kept |= (uint64)kept_of<Mods>(of, number / 8 + i) << 8 * i;
+  return (uint32)(More ? kept >> (number & 7) : kept) & ~0u >> (32 - Count);
 }
 
-/// Of a fragment of 64 queries and N keys, and of one of 64 keys and N queries.
-template <class Mods, int N, bool InFours = Mods::KeysInFours>
-struct KeptOfQueries;
-template <class Mods, int N, bool InFours = Mods::KeysInFours>
-struct KeptOfKeys;
-
-/// Two lanes have the pairs of four keys, of two queries each; each draws for
-/// one of the queries.
-template <class Mods, int N> struct KeptOfQueries<Mods, N, true> {
-  static constexpr int Words = (N + 63) / 64;
-  uint32 bits[2][Words]; // of a query
-
-  /// The query that a lane draws for is its first one or, 8 behind, its other.
-  TSR_DEVICE int own(int first) { return first + 8 * (threadIdx.x % 2); }
-  /// `number`: of the weight of `own` and the fragment's first key.
-  TSR_MEMBER void draw(WeightStream const &of, int64 number) {
-    const int lane = threadIdx.x % 32, odd = lane % 2;
-    const int64 block = number / 4 + lane / 2 % 2;
-#pragma unroll
-    for (int w = 0; w < Words; w++) {
-      uint32 drawn = 0;
-#pragma unroll
-      for (int j = w * 8; j < min(w * 8 + 8, N / 8); j++)
-        drawn |= kept_of<Mods>(of, block + 2 * j) << j % 8 * 4;
-      const uint32 other = __shfl_xor_sync(~0u, drawn, 1);
-      bits[0][w] = (odd ? other : drawn) >> 2 * odd;
-      bits[1][w] = (odd ? drawn : other) >> 2 * odd;
-    }
-  }
-  /// Whether the lane's element i stays.
-  TSR_MEMBER bool has(int i) const {
-    return bits[i / 2 % 2][i / 32] >> (i / 4 % 8 * 4 + i % 2) & 1;
-  }
-};
-
-/// Four lanes have the pairs of four keys, and of the four that follow 8
-/// behind, with two queries each; each draws for one of the queries and one of
-/// the fours.
-template <class Mods, int N> struct KeptOfKeys<Mods, N, true> {
-  static constexpr int Words = (N + 63) / 64;
-  uint32 bits[4][Words];
-
-  /// The lane's place among four keys.
-  TSR_DEVICE int place() { return threadIdx.x / 4 % 4; }
-  /// The query, and the first key, that a lane draws for first, from the first
-  /// query of the fragment and its own first key.
-  TSR_DEVICE int own_query(int first) {
-    return first + threadIdx.x % 4 * 2 + place() % 2;
-  }
-  TSR_DEVICE int own_key(int first) {
-    return first - place() + 8 * (place() / 2);
-  }
-  /// `number`: of the weight of `own_query` and `own_key`.
-  TSR_MEMBER void draw(WeightStream const &of, int64 number, int keys) {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int w = 0; w < Words; w++) {
-      uint32 drawn = 0;
-#pragma unroll
-      for (int j = w * 8; j < min(w * 8 + 8, N / 8); j++)
-        drawn |= kept_of<Mods>(of, number / 4 + (int64)j * 2 * keys)
-                 << j % 8 * 4;
-#pragma unroll
-      for (int from = 0; from < 4; from++)
-        bits[from][w] =
-            __shfl_sync(~0u, drawn, (lane & ~12) | from << 2) >> place();
-    }
-  }
-  TSR_MEMBER bool has(int i) const {
-    return bits[i % 4][i / 32] >> i / 4 % 8 * 4 & 1;
-  }
-};
-
-/// Four lanes have two queries; each draws for one of these and half of the
-/// keys.
-template <class Mods, int N> struct KeptOfQueries<Mods, N, false> {
+/// Of a fragment of 64 queries and N keys. Four lanes have two queries; each
+/// draws for one of these and half of the keys.
+template <class Mods, int N> struct KeptOfQueries {
   static constexpr int Half = N / 2, Words = (Half + 31) / 32;
   static constexpr int Last = Half - 32 * (Words - 1); // bits
   static_assert(N % 16 == 0 && N <= 128, "bits of a word");
@@ -154,9 +85,10 @@ template <class Mods, int N> struct KeptOfQueries<Mods, N, false> {
   }
 };
 
-/// Eight lanes have the pairs of two of eight queries that follow each other
-/// with 16 keys; each draws for two of 64 queries.
-template <class Mods, int N> struct KeptOfKeys<Mods, N, false> {
+/// Of a fragment of 64 keys and N queries. Eight lanes have the pairs of two of
+/// eight queries that follow each other with 16 keys; each draws for two of 64
+/// queries.
+template <class Mods, int N> struct KeptOfKeys {
   static constexpr int Words = (N + 63) / 64;
   uint32 bits[Words];
 
@@ -177,8 +109,8 @@ template <class Mods, int N> struct KeptOfKeys<Mods, N, false> {
       for (int e = 0; e < 2; e++)
         drawn |= kept_from<Mods, 16>(of, number + (int64)(64 * w + e) * keys)
                  << 16 * e;
-      bits[w] = 0;
-#pragma unroll
+      bits[w] = 0; // beside sums, all at once would spill more
+#pragma unroll(Mods::Sums > 0 ? 4 : 8)
       for (int j = 0; j < min(8, N / 8 - 8 * w); j++)
         bits[w] |= (__shfl_sync(~0u, drawn, lane % 4 | j << 2) >> lane / 4 &
                     0x01010101)

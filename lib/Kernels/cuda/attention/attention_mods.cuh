@@ -103,8 +103,8 @@ struct AttentionMods {
   /// Where there is no such page, all is zero.
   static constexpr int PageRows = 0;
 
-  /// Weights are dropped where the high 24 bits of their random number are
-  /// below DropBelow, the others times KeptScale. There are a `WeightStream
+  /// Weights are dropped where their random number, of 16 bits, is below
+  /// DropBelow, the others times KeptScale. There are a `WeightStream
   /// stream(Args const &)` and an `int64 number(Args const &, IndexPair const
   /// &)`, a weight's; those of a query follow each other, and those of the next
   /// query follow them. All keys are here.
@@ -112,8 +112,8 @@ struct AttentionMods {
   /// The kernel's tiles and blocks of queries, and of keys, are whole: it is
   /// known that no position is beyond the end.
   static constexpr bool WholeQueries = false, WholeKeys = false;
-  /// There is a multiple of four keys, so that less has to be drawn.
-  static constexpr bool KeysInFours = true;
+  /// There is a multiple of eight keys, so that less has to be drawn.
+  static constexpr bool KeysInEights = false;
   static constexpr uint32 DropBelow = 0;
   static constexpr float KeptScale = 1;
 

@@ -12,7 +12,7 @@ see the same clock: the median of READINGS launches, each behind a flush of L2 a
 pause. Printed are medians of ROUNDS rounds in TFLOP/s, 4 s s d heads batch, half of that
 if causal, 2.5 times that backward; for the backward also the median of a round's ratios
 to the best peer, gradients' errors against cuDNN's, and whether two runs are the same
-bits."""
+bits. FlashAttention 2 is torch's, where there is dropout."""
 import argparse
 import ctypes
 import math
@@ -30,7 +30,7 @@ except ImportError as error:
 
 TOKENS, ROUNDS, READINGS = 16384, 9, 3
 FORWARD, BACKWARD, ORDERED = range(3)
-FULL, CAUSAL, SOFT_CAP, ROW_BIAS, RELATIVE = range(5)
+FULL, CAUSAL, SOFT_CAP, ROW_BIAS, RELATIVE, DROPPED, DROPPED_CAUSAL = range(7)
 
 
 class Sizes(ctypes.Structure):
@@ -128,6 +128,10 @@ def cases():
                 yield b, s, heads, (d, d), int(causal)
     for kind in SOFT_CAP, ROW_BIAS, RELATIVE:
         yield 4, 4096, 16, (128, 128), kind
+    for depth in 128, 64:
+        for b, s, kind in ((4, 4096, DROPPED), (4, 4096, DROPPED_CAUSAL),
+                           (16, 1024, DROPPED_CAUSAL)):
+            yield b, s, 2048 // depth, (depth, depth), kind
     for heads in 48, 24:
         yield 1, 2048, heads, (128, 128), 1
     for depths, heads in ((96, 96), 16), ((192, 128), 16), ((192, 192), 10), ((256, 256), 8):
@@ -178,12 +182,17 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error).strip()[:200]}")
 
-    def cudnn():
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+    is_causal, drops = causal not in (FULL, DROPPED), causal >= DROPPED
+
+    def torchs(backend):
+        with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(
-                *(x.transpose(1, 2) for x in leaves[:3]), is_causal=bool(causal)).transpose(1, 2)
-    if causal in (FULL, CAUSAL):
-        add("cuDNN", cudnn)
+                *(x.transpose(1, 2) for x in leaves[:3]), is_causal=is_causal,
+                dropout_p=0.1 if drops else 0).transpose(1, 2)
+    if causal in (FULL, CAUSAL) or drops:
+        add("cuDNN", lambda: torchs(SDPBackend.CUDNN_ATTENTION))
+        if drops:
+            add("FA2", lambda: torchs(SDPBackend.FLASH_ATTENTION))
     elif flex:
         add("Flex", flex_attention_of(causal, leaves, s))
     if flash_attn_func and causal < ROW_BIAS:
@@ -192,16 +201,16 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
         if deterministic:
             add("FA4, ordered",
                 lambda: flash_attn_func(*leaves[:3], deterministic=True, **options)[0])
-    work = 2e-9 * b * h * s * s * (d + dv) * (0.5 if causal != FULL else 1)
+    work = 2e-9 * b * h * s * s * (d + dv) * (0.5 if is_causal else 1)
     kind = ("full", "causal", "causal, soft cap", "causal, bias[h, q]",
-            "causal, rel[h, q - k + s]")[causal]
+            "causal, rel[h, q - k + s]", "full, dropout", "causal, dropout")[causal]
     print(f"d{d}{f'/{dv}' if d != dv else ''} h{h} b{b} s{s} {kind}")
     rates = {}
     for what, calls, factor in ("forward", forward, 1), ("backward", backward, 2.5):
         with torch.no_grad() if what == "forward" else torch.enable_grad():
             results = {name: [x.clone() for x in call()] for name, call in calls.items()}
             times = rounds(calls, scratch)
-        peers = [name for name in calls if name in ("cuDNN", "FA4", "Flex")]
+        peers = [name for name in calls if name in ("cuDNN", "FA2", "FA4", "Flex")]
         best = min(peers, key=lambda name: statistics.median(times[name]), default=None)
         text = []
         for name, call in calls.items():
@@ -213,7 +222,9 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
                 # The gradient of a row's bias is 0 but for rounding.
                 same_count = 3 if causal == ROW_BIAS else 4
                 error = difference(results[name][:same_count], results[peers[0]])
-                part += f" ({of_best:.3f} of {best}, differs {error:.1e})"
+                # Each drops other weights; attention_dropped_* has the errors.
+                differs = "" if drops else f", differs {error:.1e}"
+                part += f" ({of_best:.3f} of {best}{differs})"
                 rates[what, name, "ratio"] = of_best
             if "ordered" in name:
                 part += " same bits" if same(call) else " OTHER BITS"

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attention/attention_dropout.cuh"
 #include "attention_launch.cuh"
 
 template <int D> struct Triangle : Full<D> {
@@ -66,9 +67,34 @@ template <int D> struct Relative : BiasOf<OfTable<D>, SumBy::Distance> {
   }
 };
 
+/// A tenth of the weights is dropped.
+struct Weights {
+  int64 heads, queries, keys;
+};
+static void capture(Weights &args, Sizes const &s, Tensors const &) {
+  args = {s.heads, s.queries, s.keys};
+}
+template <class M> struct Dropped : M {
+  static constexpr bool HasDropout = true, KeysInEights = true;
+  static constexpr bool WholeQueries = true, WholeKeys = true;
+  static constexpr uint32 DropBelow = 6554; // ceil(0.1 * 2^16)
+  static constexpr float KeptScale = 1 / 0.9f;
+  using Args = Weights;
+  TSR_DEVICE WeightStream stream(Args const &) { return {1, 2}; }
+  TSR_DEVICE int64 number(Args const &a, IndexPair const &at) {
+    return ((at.batch * a.heads + at.head) * a.queries + at.query) * a.keys +
+           at.key;
+  }
+};
+
 template <int D> Run of_mods(int mods) {
-  const Run runs[] = {all<D, Full<D>>, all<D, Triangle<D>>, all<D, SoftCap<D>>,
-                      all<D, RowBias<D>>, all<D, Relative<D>>};
+  const Run runs[] = {all<D, Full<D>>,
+                      all<D, Triangle<D>>,
+                      all<D, SoftCap<D>>,
+                      all<D, RowBias<D>>,
+                      all<D, Relative<D>>,
+                      all<D, Dropped<Full<D>>>,
+                      all<D, Dropped<Triangle<D>>>};
   return runs[mods];
 }
 template <int D, int DV = D> Run plain(int mods) {
@@ -76,7 +102,8 @@ template <int D, int DV = D> Run plain(int mods) {
 }
 
 /// d of queries and keys, dv of values. mods: full, causal, causal with a soft
-/// cap, with a bias by head and query, with one by distance, too.
+/// cap, with a bias by head and query, with one by distance, too;
+/// with dropout, full and causal.
 extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
   const Run run = d == 64                 ? of_mods<64>(mods)

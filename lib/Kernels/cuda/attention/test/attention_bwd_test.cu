@@ -544,7 +544,7 @@ void benchBlocks() {
 template <class M> void checkDropped() {
   both<Dropped<M>>({2, 4, 4, 1024, 1024});
   both<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed}, true);
-  both<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+  both<Dropped<M>>({1, 3, 1, 333, 136, Order::Head});
   both<DroppedAnywhere<M>>({2, 4, 2, 700, 1001, Order::Packed}, true);
   both<DroppedAnywhere<M>>({1, 3, 1, 333, 130, Order::Head});
   both<DroppedAnywhere<M>>({1, 2, 2, 257, 1027});

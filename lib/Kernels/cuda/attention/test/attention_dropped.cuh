@@ -14,8 +14,8 @@
 
 /// Three of ten weights are dropped; the numbers are beyond 32 bits.
 template <class M> struct Dropped : M {
-  static constexpr bool HasDropout = true;
-  static constexpr uint32 DropBelow = 5033165; // ceil(0.3 * 2^24)
+  static constexpr bool HasDropout = true, KeysInEights = true;
+  static constexpr uint32 DropBelow = 19661; // ceil(0.3 * 2^16)
   static constexpr float KeptScale = 1 / 0.7f;
   using Args = typename M::Args;
   TSR_DEVICE WeightStream stream(Args const &) {
@@ -29,9 +29,9 @@ template <class M> struct Dropped : M {
   }
 };
 
-/// Of keys that are no multiple of four.
+/// Of keys that are no multiple of eight.
 template <class M> struct DroppedAnywhere : Dropped<M> {
-  static constexpr bool KeysInFours = false;
+  static constexpr bool KeysInEights = false;
 };
 
 /// What dropout multiplies a weight by, from its own number alone.
@@ -40,8 +40,9 @@ __device__ double weight_factor(typename M::Args const &args,
                                 IndexPair const &at) {
   if constexpr (M::HasDropout) {
     const WeightStream of = M::stream(args);
-    const float number = randomNumber(M::number(args, at), of.seed, of.stream);
-    return number < M::DropBelow * 0x1p-24f ? 0 : (double)M::KeptScale;
+    const float number =
+        randomNumber<16>(M::number(args, at), of.seed, of.stream);
+    return number < M::DropBelow * 0x1p-16f ? 0 : (double)M::KeptScale;
   }
   return 1;
 }

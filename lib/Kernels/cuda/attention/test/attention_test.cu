@@ -202,7 +202,7 @@ void benchBlocks() {
 template <class M> void checkDropped() {
   check<Dropped<M>>({2, 4, 4, 1024, 1024});
   check<Dropped<M>>({2, 4, 2, 700, 1000, Order::Packed});
-  check<Dropped<M>>({1, 3, 1, 333, 132, Order::Head});
+  check<Dropped<M>>({1, 3, 1, 333, 136, Order::Head});
   check<DroppedAnywhere<M>>({2, 4, 2, 700, 1001, Order::Packed});
   check<DroppedAnywhere<M>>({1, 3, 1, 333, 130, Order::Head});
   check<DroppedAnywhere<M>>({1, 2, 2, 257, 1027});
