@@ -9,7 +9,7 @@
 // which may be none. With three devices their numbers of heads differ, and blocks take
 // tiles of 128 queries.
 // CHECK: plan.attention
-// SCHEDULE: #schedule.attention<rows(4) keys(128) stages(3)>
+// SCHEDULE: #schedule.attention<rows(4) keys(128) stages(2)>
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=3: nothing
@@ -35,8 +35,8 @@ func.func @main(%q: !q, %k: !k, %v: !k, %length: tensor<5xi32> {tv.range = [0, 9
 // Some queries at the end of the keys, causal, a bias by head, keys and values of one tensor;
 // heads of 192 elements with values of 128.
 // CHECK: plan.attention
-// SCHEDULE: #schedule.attention<rows(10) keys(64) stages(3)>
-// SCHEDULE: #schedule.attention<rows(3) keys(32) stages(5)>
+// SCHEDULE: #schedule.attention<rows(10) keys(64) stages(2)>
+// SCHEDULE: #schedule.attention<rows(3) keys(32) stages(3)>
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=3: nothing
@@ -72,7 +72,7 @@ func.func @main(%q: !q, %kv: !kv, %bias: !bias_of_lse, %q1: !q1, %k1: !k1, %v1: 
 
 // A run without keys: zeros, and log-sum-exps of minus infinity.
 // CHECK: plan.attention
-// SCHEDULE: #schedule.attention<rows(4) keys(128) stages(3)>
+// SCHEDULE: #schedule.attention<rows(4) keys(128) stages(2)>
 // RAN tp=1: nothing
 // RAN tp=2: nothing
 // RAN tp=4: nothing

@@ -91,15 +91,14 @@ constexpr bool isShared(AttentionTiles tile, double heads, double queries,
   return shared + parts < 0.9 * whole;
 }
 
-/// Of `rows` such rows; the stages are those of a pipe. Keys and values take
-/// all shared memory that there is: what is under way decides how fast they
-/// come.
+/// Of `rows` such rows; the stages are those of a pipe, of 64 KB at most: more
+/// under way comes no faster.
 constexpr AttentionTiles getFewTiles(int depth, int ofValues, int rows) {
   const int panels = (depth + 63) / 64, all = panels + (ofValues + 63) / 64;
   const int keys = all <= 2 ? 128 : all <= 4 ? 64 : 32;
   const int queries = 2 * panels * ((rows + 7) / 8 * 8) * 128;
-  const int stages = (112 * 1024 - queries) / (all * keys * 128);
-  return {rows, keys, stages < 6 ? stages : 6};
+  const int room = 112 * 1024 - queries, most = 64 * 1024;
+  return {rows, keys, (room < most ? room : most) / (all * keys * 128)};
 }
 
 /// `sums`: those for captured tensors by query or distance, which a block of

@@ -90,11 +90,12 @@ TSR_DEVICE bool barrier_test(uint64 *b, int parity) {
   return done;
 }
 
-/// A position in a ring of stages, and the parity of the round.
+/// A position in a ring of stages, of which so many are used, and the parity of
+/// the round.
 template <int Stages> struct Ring {
   int stage = 0, phase = 0;
-  TSR_MEMBER void next() {
-    if (++stage == Stages)
+  TSR_MEMBER void next(int used = Stages) {
+    if (++stage == used)
       stage = 0, phase ^= 1;
   }
 };

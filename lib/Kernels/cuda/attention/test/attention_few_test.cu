@@ -140,6 +140,7 @@ void checkAll(bool small) {
   checkPages<256>();
   check<Pages<Lengths, 8>>({200, 4, 2, 2, 192, Order::Position, true, false});
   check<Pages<Lengths, 1000>>({3, 8, 1, 1, 20000});
+  check<Pages<Lengths, 64>>({1, 16, 8, 1, 139968}); // two steps under way
   check<Pages<Lengths, 16>>({2, 2, 2, 1, 0});
 }
 #else
@@ -161,6 +162,7 @@ void checkAll(bool small) {
   checkMods<NegativeScale>();
   check<Whole<Window>>({3, 8, 2, 77, 1152});
   check<Sharded>({2, 4, 2, 4, 1000, Order::Head, true, true, 2, 1, 4});
+  check<Lengths>({1, 16, 8, 1, 139999}); // two steps under way
   check<Full>({2, 2, 2, 1, 0}); // no keys at all
   check<Full>({1, 1, 1, 1, 1});
   if (TEST_ROWS == 64) {
