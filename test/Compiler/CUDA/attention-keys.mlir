@@ -23,14 +23,23 @@
 // A loaded number of 32 bits with others beside it comes to no 64.
 // CHECK-LABEL: @attention_6
 // CHECK: arith.cmpi sge, {{.*}} {schedule.bound} : index
+// Blocks of 16 queries and of 24 keys: what is rounded down rises. What falls inside of each
+// block is no bound.
+// CHECK-LABEL: @attention_7
+// CHECK: arith.cmpi sle, {{.*}} {schedule.bound} : index
+// CHECK-NOT: schedule.bound
+// CHECK: tv.yield
 // TEXT: struct attention_5_Mods
 // TEXT: static __device__ KeyRange keys(
 // TEXT: end = min(end, int64(1) + 1 * last + 1 * max(-int64(1152921504606846976), min(int64(1152921504606846976), int64({{.*}}))));
 // TEXT: begin = max(begin, int64(-40) + 1 * first);
+// TEXT: struct attention_7_Mods
+// TEXT: static __device__ KeyRange keys(
+// TEXT: end = min(end, keys_below<1, 24, 0>(int64(1) + 1 * (int64(last) / 16)));
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x2x300x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<1x2x300xf32>
-func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>, %narrow: tensor<2xi32>) -> (!q, !q, !q, !q, !q, !q, !q) {
+func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>, %narrow: tensor<2xi32>) -> (!q, !q, !q, !q, !q, !q, !q, !q) {
   %0, %l0 = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!q, !lse)
     mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
       %c = arith.constant 9223372036854775807 : index
@@ -94,5 +103,17 @@ func.func @main(%q: !q, %k: !q, %v: !q, %w: tensor<2xi64>, %narrow: tensor<2xi32
       %m = arith.cmpi sge, %ki, %first : index
       tv.yield %m : i1
     }
-  return %0, %1, %2, %3, %4, %5, %6 : !q, !q, !q, !q, !q, !q, !q
+  %7, %l7 = tv.attention %q, %k, %v scale(0.125) : (!q, !q, !q) -> (!q, !lse)
+    mask_mod (%b: index, %h: index, %qi: index, %ki: index) {
+      %c16 = arith.constant 16 : index
+      %c24 = arith.constant 24 : index
+      %x = arith.divui %qi, %c16 : index
+      %y = arith.divui %ki, %c24 : index
+      %m = arith.cmpi sle, %y, %x : index
+      %z = arith.remui %qi, %c16 : index
+      %n = arith.cmpi sge, %ki, %z : index
+      %all = arith.andi %m, %n : i1
+      tv.yield %all : i1
+    }
+  return %0, %1, %2, %3, %4, %5, %6, %7 : !q, !q, !q, !q, !q, !q, !q, !q
 }

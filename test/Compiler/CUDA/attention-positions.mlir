@@ -1,6 +1,6 @@
 // Kernels leave out keys behind the diagonal where devices have parts of the positions,
 // whose numbers begin at a coordinate's multiple: of the queries, of runs of keys that are
-// heads, and of a gradient's keys.
+// heads, and of a gradient's keys; and where blocks of them are dealt out in turn.
 // RUN: split-file %s %t
 // RUN: tessera-compile %t/queries.mlir --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/queries -o %t.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefix=QUERIES < %t/queries/kernels.cu
@@ -16,6 +16,16 @@
 // RUN: FileCheck %s --check-prefix=TURNS < %t/turns/kernels.cu
 // TURNS: struct attention_0_Mods
 // TURNS: static __device__ bool mask(
+// TURNS: static __device__ KeyRange keys(
+// TURNS: const int64 [[BEGIN:.*]] = index_cast0 * 128;
+// TURNS: end = min(end, int64(1) + 1 * last + 384 * (int64(last) / 128) + 1 * int64([[BEGIN]]));
+// RUN: sed 's/did(cp) \* _/_ * did(cp) * 128/' %t/keys.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/turned -o %t.tsr
+// RUN: FileCheck %s --check-prefix=TURNED < %t/turned/kernels.cu
+// A device's key k has the number 512 (k / 128) + k % 128, behind that of its first.
+// TURNED: struct attention_grad_{{[0-9]+}}_Mods
+// TURNED: static __device__ KeyRange keys(
+// TURNED: const int64 [[BEGIN:.*]] = index_cast0 * 128;
+// TURNED: end = min(end, keys_below<512, 128, 1>(int64(32257) + 1 * last + -1 * int64([[BEGIN]])));
 // KEYS: struct attention_1_Mods
 // KEYS: static __device__ KeyRange keys(
 // KEYS: const int64 remui0 =

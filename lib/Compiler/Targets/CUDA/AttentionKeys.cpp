@@ -35,18 +35,45 @@ struct Reach {
   Wide getMost() const { return std::max(-low, high); }
 };
 
-/// key * k + query * q + constant + sum of factor * value.
-struct Form {
-  Wide key = 0, query = 0, constant = 0;
-  SmallVector<std::pair<Value, Wide>> values = {};
+/// factor * (of / by), `of` being the key, the query, what rises with the query
+/// and is not negative, or, by 1, a value that depends on neither.
+struct Term {
+  Value of;
+  int64_t by;
+  Wide factor;
+  Reach reach; ///< of the quotient
+};
 
+/// constant + sum of terms.
+struct Form {
+  Wide constant = 0;
+  SmallVector<Term> terms = {};
+
+  void add(const Term &term) {
+    if (term.reach.getMost() == 0)
+      return;
+    auto own = llvm::find_if(terms, [&](const Term &other) {
+      return other.of == term.of && other.by == term.by;
+    });
+    if (own == terms.end())
+      terms.push_back(term);
+    else if ((own->factor += term.factor) == 0)
+      terms.erase(own);
+  }
   Form plus(const Form &other, Wide factor) const {
     Form sum = *this;
-    sum.key += factor * other.key;
-    sum.query += factor * other.query;
     sum.constant += factor * other.constant;
-    for (auto [value, own] : other.values)
-      sum.values.push_back({value, factor * own});
+    if (factor != 0)
+      for (Term term : other.terms) {
+        term.factor *= factor;
+        sum.add(term);
+      }
+    return sum;
+  }
+  Reach getReach() const {
+    Reach sum = {constant, constant};
+    for (const Term &term : terms)
+      sum = sum.plus(term.reach, term.factor);
     return sum;
   }
 };
@@ -61,8 +88,11 @@ struct Comparison {
   SmallVector<KeyBound> bounds = {};
 
   bool isUniform(Value value) const;
-  Reach getReach(const Form &form) const;
+  bool isKey(const Term &term) const { return term.of == mask.getArgument(3); }
+  /// Whether it depends on no key and never falls as queries rise.
+  bool rises(const Form &form) const;
   std::optional<Form> getForm(Value value, int depth) const;
+  std::optional<Form> getQuotient(Value of, const Form &form, int64_t by) const;
   /// Takes what says that the form is below zero.
   void below(const Form &form);
   void compare(arith::CmpIOp op);
@@ -168,73 +198,155 @@ bool cuda::mayBeFar(Value value) {
   return ::getReach(value).getMost() > KeyBound::kFar;
 }
 
-Reach Comparison::getReach(const Form &form) const {
-  Reach sum = Reach{form.constant, form.constant}
-                  .plus(keys, form.key)
-                  .plus(queries, form.query);
-  for (auto [value, factor] : form.values)
-    sum = sum.plus(::getReach(value), factor);
-  return sum;
+bool Comparison::rises(const Form &form) const {
+  return llvm::all_of(form.terms, [&](const Term &term) {
+    return isUniform(term.of) || (!isKey(term) && term.factor > 0);
+  });
+}
+
+/// `form` is what `of` is.
+std::optional<Form> Comparison::getQuotient(Value of, const Form &form,
+                                            int64_t by) const {
+  const Reach reach = form.getReach();
+  if (reach.low < 0)
+    return std::nullopt;
+  // Multiples leave the quotient.
+  const Wide remainder = ((form.constant % by) + by) % by;
+  Form whole{(form.constant - remainder) / by}, rest{remainder};
+  for (Term term : form.terms) {
+    const bool isMultiple = term.factor % by == 0;
+    term.factor /= isMultiple ? by : 1;
+    (isMultiple ? whole : rest).add(term);
+  }
+  if (rest.getReach().isIn({0, by - 1}))
+    return whole;
+  if (rest.constant == 0 && rest.terms.size() == 1) {
+    const Term &only = rest.terms.front();
+    if (only.factor == 1 && !isUniform(only.of)) {
+      whole.add({only.of, only.by * by, 1, {0, only.reach.high / by}});
+      return whole;
+    }
+  }
+  if (!rises(form))
+    return std::nullopt;
+  return Form{0, {{of, by, 1, {0, reach.high / by}}}};
 }
 
 /// None of what may wrap in its type.
 std::optional<Form> Comparison::getForm(Value value, int depth) const {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
-    return Form{0, 0, constant.getSExtValue()};
+    return Form{constant.getSExtValue()};
+  auto single = [&](const Reach &reach) {
+    Form form;
+    form.add({value, 1, 1, reach});
+    return form;
+  };
   if (value == mask.getArgument(3))
-    return Form{1};
+    return single(keys);
   if (value == mask.getArgument(2))
-    return Form{0, 1};
+    return single(queries);
   if (isUniform(value))
-    return Form{0, 0, 0, {{value, 1}}};
+    return single(::getReach(value));
   if (depth == 0)
     return std::nullopt;
   Operation *op = value.getDefiningOp();
+  auto operand = [&](unsigned i) {
+    return getForm(op->getOperand(i), depth - 1);
+  };
   std::optional<Form> form;
   if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
-    form = getForm(op->getOperand(0), depth - 1);
-  } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
-    std::optional<Form> a = getForm(op->getOperand(0), depth - 1),
-                        b = getForm(op->getOperand(1), depth - 1);
-    if (!a || !b)
-      return std::nullopt;
-    if (!isa<arith::MulIOp>(op))
+    form = operand(0);
+  } else if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    std::optional<Form> a = operand(0), b = operand(1);
+    if (a && b)
       form = a->plus(*b, isa<arith::AddIOp>(op) ? 1 : -1);
-    else if (matchPattern(op->getOperand(1), m_ConstantInt(&constant)))
-      form = Form{}.plus(*a, constant.getSExtValue());
+  } else if (op->getNumOperands() == 2 &&
+             matchPattern(op->getOperand(1), m_ConstantInt(&constant))) {
+    const int64_t by = constant.getSExtValue();
+    std::optional<Form> a;
+    if (isa<arith::MulIOp>(op)) {
+      if ((a = operand(0)))
+        form = Form{}.plus(*a, by);
+    } else if (by > 0 && isa<arith::DivUIOp, arith::RemUIOp, arith::DivSIOp,
+                             arith::RemSIOp, arith::FloorDivSIOp>(op)) {
+      if ((a = operand(0)))
+        form = getQuotient(op->getOperand(0), *a, by);
+      if (form && isa<arith::RemUIOp, arith::RemSIOp>(op))
+        form = a->plus(*form, -by);
+    }
   }
-  if (form && !getReach(*form).isIn(::getReach(value.getType())))
+  if (form && !form->getReach().isIn(::getReach(value.getType())))
     return std::nullopt;
   return form;
 }
 
+/// Of a sum of quotients of the key, KeyBound::numbers: it has digits, each of
+/// which counts more than all behind it.
+static std::optional<SmallVector<int64_t>> getNumbers(SmallVector<Term> ofKey) {
+  llvm::sort(ofKey, [](const Term &a, const Term &b) { return a.by < b.by; });
+  if (ofKey.front().by != 1)
+    ofKey.insert(ofKey.begin(), {ofKey.front().of, 1, 0, {}});
+  SmallVector<int64_t> numbers;
+  Wide weight = 0;
+  for (auto [i, term] : llvm::enumerate(ofKey)) {
+    const int64_t before = i ? ofKey[i - 1].by : 1;
+    if (term.by % before != 0)
+      return std::nullopt;
+    weight = weight * (term.by / before) + term.factor;
+    if (weight > KeyBound::kFar)
+      return std::nullopt;
+    if (i > 0)
+      numbers.insert(numbers.begin(), term.by);
+    numbers.insert(numbers.begin(), int64_t(weight));
+  }
+  return numbers;
+}
+
 void Comparison::below(const Form &form) {
-  // key < bound, or -key < -(bound - 1). What falls as queries rise is no
-  // bound: kernels go from the first of a block's queries to the last.
-  if (form.key != 1 && form.key != -1)
+  // Number of key < bound, or -number < -(bound - 1). What falls as queries
+  // rise is no bound: kernels go from the first of a block's queries to the
+  // last.
+  Form ofKey, others{form.constant};
+  for (const Term &term : form.terms)
+    (isKey(term) ? ofKey : others).add(term);
+  if (ofKey.terms.empty())
     return;
-  Form bound = Form{}.plus(form, -form.key);
-  if (bound.query < 0)
+  const bool isEnd = ofKey.terms.front().factor > 0;
+  ofKey = Form{}.plus(ofKey, isEnd ? 1 : -1);
+  if (llvm::any_of(ofKey.terms,
+                   [](const Term &term) { return term.factor < 0; }))
     return;
-  const bool isEnd = form.key == 1;
-  bound.constant += isEnd ? 0 : 1;
+  std::optional<SmallVector<int64_t>> numbers = getNumbers(ofKey.terms);
+  const Form bound = Form{isEnd ? 0 : 1}.plus(others, isEnd ? -1 : 1);
+  if (!numbers || !rises(bound))
+    return;
   // One value may be beyond what the others reach: kernels take the nearest
   // that is not, which is as far from any position.
+  KeyBound taken = {isEnd, int64_t(bound.constant), {}, {}, *numbers};
   bool isFar = false;
-  Form near = bound;
-  near.values.clear();
-  SmallVector<std::pair<Value, int64_t>> values;
-  for (auto [value, factor] : bound.values) {
-    if (!mayBeFar(value))
-      near.values.push_back({value, factor});
-    else if (std::exchange(isFar, true) || (factor != 1 && factor != -1))
+  Form near{bound.constant};
+  for (const Term &term : bound.terms) {
+    if (!isUniform(term.of)) {
+      near.add(term);
+      taken.ofQuery.push_back({term.of, term.by, int64_t(term.factor)});
+      continue;
+    }
+    if (!mayBeFar(term.of))
+      near.add(term);
+    else if (std::exchange(isFar, true) ||
+             (term.factor != 1 && term.factor != -1))
       return;
-    values.push_back({value, int64_t(factor)});
+    taken.values.push_back({term.of, int64_t(term.factor)});
   }
-  if (getReach(near).getMost() < KeyBound::kFar / 2)
-    bounds.push_back(
-        {isEnd, int64_t(bound.query), int64_t(bound.constant), values});
+  const Wide most = near.getReach().getMost();
+  if (most >= KeyBound::kFar / 2)
+    return;
+  // The keys that keys_below counts do not wrap either.
+  const Wide end = most + (isFar ? KeyBound::kFar : 0);
+  if (numbers->size() == 1 ||
+      (end / (*numbers)[0] + 1) * (*numbers)[1] < 2 * Wide(KeyBound::kFar))
+    bounds.push_back(std::move(taken));
 }
 
 void Comparison::compare(arith::CmpIOp op) {
@@ -242,7 +354,7 @@ void Comparison::compare(arith::CmpIOp op) {
                       b = getForm(op.getRhs(), kDeepest);
   if (!a || !b)
     return;
-  const Form form = a->plus(*b, -1), one{0, 0, 1};
+  const Form form = a->plus(*b, -1), one{1};
   const Form negative = Form{}.plus(form, -1);
   switch (op.getPredicate()) {
   case arith::CmpIPredicate::slt:
@@ -273,6 +385,12 @@ SmallVector<arith::CmpIOp> cuda::getBoundingOps(Block &mask) {
       ops.push_back(op);
   }
   return ops;
+}
+
+bool KeyBound::isOfDistance() const {
+  return isPlain() && ofQuery.size() == 1 &&
+         isa<BlockArgument>(ofQuery.front().of) && ofQuery.front().by == 1 &&
+         ofQuery.front().factor == 1;
 }
 
 SmallVector<KeyBound> cuda::getKeyBounds(arith::CmpIOp op) {

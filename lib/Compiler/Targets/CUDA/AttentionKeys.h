@@ -8,7 +8,7 @@
 //
 // Bounds of the keys that a mask_mod keeps for a query, so that kernels leave
 // out blocks of keys: of causal attention, of windows, of prefixes whose length
-// may be loaded.
+// may be loaded, of blocks; and of these where devices have positions in turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,28 @@
 
 namespace tessera::cuda {
 
-/// ofQuery * q + constant + sum of factor * value, ofQuery not negative: the
-/// first key that may be kept, or the one behind the last. A value beyond kFar
+/// The first key that may be kept, or the one behind the last: as many as there
+/// are keys whose number is below constant + sum of factor * value + sum of
+/// factor * (of / by), which never falls as queries rise. A value beyond kFar
 /// counts as kFar, one below -kFar as -kFar; then no sum wraps.
 struct KeyBound {
   static constexpr int64_t kFar = int64_t(1) << 60;
   bool isEnd = false;
-  int64_t ofQuery = 0, constant = 0;
-  llvm::SmallVector<std::pair<mlir::Value, int64_t>> values;
+  int64_t constant = 0;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> values; ///< of no query
+  /// What depends on the query, or is it, and is not negative.
+  struct Quotient {
+    mlir::Value of;
+    int64_t by, factor;
+  };
+  llvm::SmallVector<Quotient> ofQuery;
+  /// Which number a key has, as keys_below of attention_mods.cuh takes that.
+  llvm::SmallVector<int64_t> numbers;
+
+  /// Whether that is the key.
+  bool isPlain() const { return numbers.size() == 1 && numbers[0] == 1; }
+  /// Whether it says something about key - query alone.
+  bool isOfDistance() const;
 };
 
 /// Whether a value of a bound may be beyond kFar, or below -kFar.

@@ -119,6 +119,43 @@ static LogicalResult writeStage(KernelWriter &out, Operation *op,
   return success();
 }
 
+/// In the function `keys`, where the values of no query have names.
+static LogicalResult writeBound(KernelWriter &out, Block &mask,
+                                const KeyBound &bound) {
+  SmallVector<Value> ofQuery;
+  for (const KeyBound::Quotient &quotient : bound.ofQuery)
+    ofQuery.push_back(quotient.of);
+  if (failed(writeSlice(out, mask, ofQuery)))
+    return failure();
+  std::string text = "int64(" + std::to_string(bound.constant) + ")";
+  auto add = [&](int64_t factor, const std::string &number) {
+    text += " + " + std::to_string(factor) + " * " + number;
+  };
+  for (const KeyBound::Quotient &quotient : bound.ofQuery) {
+    const std::string name = out.name(quotient.of);
+    add(quotient.factor,
+        quotient.by == 1
+            ? name
+            : "(int64(" + name + ") / " + std::to_string(quotient.by) + ")");
+  }
+  for (auto [value, factor] : bound.values) {
+    std::string number = "int64(" + out.name(value) + ")";
+    if (const std::string far = "int64(" + std::to_string(KeyBound::kFar) + ")";
+        mayBeFar(value))
+      number = "max(-" + far + ", min(" + far + ", " + number + "))";
+    add(factor, number);
+  }
+  if (!bound.isPlain()) {
+    std::string numbers;
+    for (int64_t number : bound.numbers)
+      numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+    text = "keys_below<" + numbers + ">(" + text + ")";
+  }
+  out.line() << (bound.isEnd ? "end = min(end, " : "begin = max(begin, ")
+             << text << ");\n";
+  return success();
+}
+
 /// The keys that queries from `first` to `last` may see, as far as comparisons
 /// are bounds of them.
 static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
@@ -129,12 +166,16 @@ static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
   if (bounds.empty())
     return success();
   llvm::DenseMap<Operation *, unsigned> dependences = getDependences(mask);
+  auto isOfHead = [&](Value value) {
+    Operation *made = value.getDefiningOp();
+    return made ? (dependences.lookup(made) & OnHead) != 0
+                : value == mask.getArgument(1);
+  };
   if (llvm::any_of(bounds, [&](const KeyBound &bound) {
-        return llvm::any_of(bound.values, [&](auto value) {
-          Operation *made = value.first.getDefiningOp();
-          return made ? dependences.lookup(made) & OnHead
-                      : value.first == mask.getArgument(1);
-        });
+        return llvm::any_of(llvm::make_first_range(bound.values), isOfHead) ||
+               llvm::any_of(bound.ofQuery, [&](const KeyBound::Quotient &of) {
+                 return isOfHead(of.of);
+               });
       }))
     out.line() << "static constexpr bool KeysByHead = true;\n";
   out.open("static __device__ KeyRange keys(const Args &args, int64 b, int64 "
@@ -151,21 +192,12 @@ static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
   if (failed(writeSlice(out, mask, values)))
     return failure();
   out.line() << "int64 begin = 0, end = keys;\n";
+  const llvm::DenseMap<Value, std::string> ofAll = out.names;
   for (const KeyBound &bound : bounds) {
-    std::string text = "int64(" + std::to_string(bound.constant) + ")";
-    if (bound.ofQuery)
-      text += " + " + std::to_string(bound.ofQuery) + " * " +
-              (bound.isEnd ? "last" : "first");
-    for (auto [value, factor] : bound.values) {
-      std::string number = "int64(" + out.name(value) + ")";
-      if (const std::string far =
-              "int64(" + std::to_string(KeyBound::kFar) + ")";
-          mayBeFar(value))
-        number = "max(-" + far + ", min(" + far + ", " + number + "))";
-      text += " + " + std::to_string(factor) + " * " + number;
-    }
-    out.line() << (bound.isEnd ? "end = min(end, " : "begin = max(begin, ")
-               << text << ");\n";
+    out.names = ofAll;
+    out.names[mask.getArgument(2)] = bound.isEnd ? "last" : "first";
+    if (failed(writeBound(out, mask, bound)))
+      return failure();
   }
   out.line() << "return {int(min(begin, int64(keys))), int(max(end, "
                 "int64(0)))};\n";

@@ -356,7 +356,7 @@ static SmallVector<arith::CmpIOp> getBounds(Operation *attention) {
           llvm::erase_if(bounds, [](arith::CmpIOp compare) {
             return llvm::any_of(
                 getKeyBounds(compare),
-                [](const KeyBound &bound) { return bound.ofQuery != 1; });
+                [](const KeyBound &bound) { return !bound.isOfDistance(); });
           });
         return bounds;
       });

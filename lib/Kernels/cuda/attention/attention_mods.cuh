@@ -18,6 +18,21 @@ struct KeyRange {
   int begin, end;
 };
 
+/// How many of the keys 0, 1, ... have a number below `end`; not more than 0 if
+/// that is negative. Key k has the number Weight * k; or Weight * (k / Size)
+/// and the number that k % Size has by what follows, which is below Weight.
+template <int64 Weight> TSR_DEVICE int64 keys_below(int64 end) {
+  if constexpr (Weight == 0)
+    return end > 0 ? int64(1) << 31 : 0;
+  else
+    return (end + Weight - 1) / Weight;
+}
+template <int64 Weight, int64 Size, int64... Inner>
+TSR_DEVICE int64 keys_below(int64 end) {
+  const int64 whole = end / Weight;
+  return whole * Size + min(Size, keys_below<Inner...>(end - whole * Weight));
+}
+
 /// What a gradient of a captured tensor has a sum of scores' addends for.
 enum class SumBy { Query, Key, Distance, Score };
 
