@@ -100,11 +100,17 @@ static void setMask(Op op,
 template <typename Op> static void foldBlocks(Op op) {
   if (!op.getBlockMask())
     return;
-  setMask(op,
-          [&](OpBuilder &b, ValueRange at) { return inlineMask(op, b, at); });
+  // One that is made of mask_mod says no more.
+  if (op.getMaskMod().empty() ||
+      !op.getBlockMask().template getDefiningOp<tv::BlockMaskOp>())
+    setMask(op,
+            [&](OpBuilder &b, ValueRange at) { return inlineMask(op, b, at); });
   op.getBlockMaskMutable().clear();
   op.removeBlocksAttr();
 }
+
+void tessera::foldBlockMask(tv::AttentionOp op) { foldBlocks(op); }
+void tessera::foldBlockMask(tv::AttentionGradOp op) { foldBlocks(op); }
 
 /// Of a block of several, whether they all are `kind`.
 static Value areAll(OpBuilder &b, Location loc, ArrayRef<Value> kinds,

@@ -27,6 +27,10 @@ expandAttentionGrad(tv::AttentionGradOp op, mlir::OpBuilder &b);
 void coarsenBlockMask(tv::AttentionOp op, int64_t tile);
 void coarsenBlockMask(tv::AttentionGradOp op, int64_t tile);
 
+/// Has mask_mod say all that a block mask says.
+void foldBlockMask(tv::AttentionOp op);
+void foldBlockMask(tv::AttentionGradOp op);
+
 /// The same of where packed sequences begin and what of them is used: mask_mod
 /// loads the sequence of each position, which ops before the attention compute.
 void foldSequences(tv::AttentionOp op);

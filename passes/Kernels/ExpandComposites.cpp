@@ -23,6 +23,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tessera;
 
@@ -105,6 +107,9 @@ static FailureOr<SmallVector<Value>> expandScatter(tv::ScatterOp op,
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Of queries and keys, in kernels.
+static constexpr int64_t kTile = 128;
+
 namespace {
 struct ExpandComposites
     : public tessera::impl::ExpandCompositesBase<ExpandComposites> {
@@ -113,6 +118,13 @@ struct ExpandComposites
   void runOnContract() override {
     decided.clear();
     target = &plan::getTarget(getOperation());
+    // While it is there that a block mask says what mask_mod does.
+    for (Operation &op : getOperation().getBody().getOps())
+      TypeSwitch<Operation *>(&op).Case<tv::AttentionOp, tv::AttentionGradOp>(
+          [](auto attention) {
+            if (attention.getBlocks() && !knowsBlocks(attention))
+              foldBlockMask(attention);
+          });
     // Expansions may hold composites themselves.
     bool changed = true;
     while (changed) {
@@ -134,6 +146,16 @@ struct ExpandComposites
         changed = true;
       }
     }
+  }
+
+  /// Whether kernels know which blocks of a block mask tiles of this device's
+  /// queries are in. An order of gradients is that of all positions.
+  static bool knowsBlocks(tv::AttentionOp op) {
+    return hasRuns(getSpace(op.getQuery().getType())[2],
+                   std::lcm((*op.getBlocks())[0], kTile));
+  }
+  static bool knowsBlocks(tv::AttentionGradOp op) {
+    return !splitsPositions(op);
   }
 
   Operation *attendByCuDNN(tv::AttentionOp op, OpBuilder &b) {
@@ -181,14 +203,15 @@ struct ExpandComposites
   /// Kernels leave out the blocks of a block mask that their tiles, of up to
   /// 128 queries and keys, divide, of smaller ones where two are alike, and
   /// have tiles of their own for packed sequences of one batch; sums for
-  /// captured tensors, gradients of wide heads and dropout have all positions.
+  /// captured tensors, gradients of wide heads, dropout and parts of the
+  /// positions have all.
   template <typename Op> static void skipWhatIsLeftOut(Op op) {
-    constexpr int64_t kTile = 128;
     auto hasTiles = [](int64_t size) { return size % kTile == 0; };
     if (op.getBlocks() && !llvm::all_of(*op.getBlocks(), hasTiles))
       coarsenBlockMask(op, kTile);
     auto query = cast<RankedTensorType>(op.getQuery().getType());
-    bool cuts = !op.getDropout() && query.getDimSize(0) == 1;
+    bool cuts =
+        !op.getDropout() && !splitsPositions(op) && query.getDimSize(0) == 1;
     if constexpr (std::is_same_v<Op, tv::AttentionGradOp>)
       cuts &=
           op.getCaptured().empty() && query.getDimSize(3) <= kMostNarrowDepth;

@@ -50,6 +50,18 @@ bool tessera::isBlock(const LocalDim &dim) {
          });
 }
 
+bool tessera::hasRuns(const LocalDim &dim, int64_t count) {
+  if (isWhole(dim))
+    return true;
+  int64_t run = 1;
+  for (const layout::Factor &factor : llvm::reverse(dim.product)) {
+    if (factor.kind != Kind::Stored)
+      break;
+    run *= factor.size;
+  }
+  return dim.extents.size() == 1 && run % count == 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Digits
 //===----------------------------------------------------------------------===//

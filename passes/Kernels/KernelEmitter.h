@@ -33,6 +33,10 @@ bool isWhole(const LocalDim &dim);
 /// Whether what a device has of a dimension follows each other.
 bool isBlock(const LocalDim &dim);
 
+/// Whether `count` of what a device has of a dimension, from a multiple of that
+/// on, are such in the whole, too.
+bool hasRuns(const LocalDim &dim, int64_t count);
+
 /// The type of an element in kernels: that of scalar regions, small floats as
 /// f32.
 mlir::Type getKernelScalar(mlir::Type element);

@@ -98,8 +98,8 @@ template <typename Op>
 static std::optional<std::string> whyNotPositions(Op op) {
   if (!splitsPositions(op))
     return std::nullopt;
-  if (op.getStructure())
-    return "positions are split, and it has blocks, sequences, tiles or pages";
+  if (op.getTiles())
+    return "positions are split, and it has tiles; give it the sequences";
   // The numbers of a query's weights follow those of the query before.
   if (op.getDropout() && !(isBlock(getSpace(op.getQuery().getType())[2]) &&
                            isWhole(getSpace(op.getKey().getType())[2])))
