@@ -33,13 +33,19 @@ template <bool InEights> struct Dropped : AttentionMods {
 };
 constexpr WeightStream kStream = {0x123456789abcdef0, 0xfedcba9876543210};
 
-/// A fragment's first query and key, among those of all heads before.
+/// A fragment's first query and key, among those of all heads before. In turn:
+/// three devices have blocks of 8 queries, two have blocks of 16 keys.
 struct Fragment {
   int64_t before;
   int query, key, keys;
   std::string *wrong;
+  bool inTurn = false;
 
   int64_t number(int query, int key) const {
+    if (inTurn) {
+      query = query / 8 * 24 + 8 + query % 8;
+      key = key / 16 * 32 + 16 + key % 16;
+    }
     return before + int64_t(query) * keys + key;
   }
   void expect(bool kept, int query, int key) const {
@@ -71,8 +77,10 @@ template <class Mods, int N> void keysKernel(Fragment of) {
   const int lane = threadIdx.x % 32;
   const int key = of.key + threadIdx.x / 32 * 16 + lane / 4;
   KeptOfKeys<Mods, N> kept;
-  kept.draw(kStream, of.number(kept.own_query(of.query), kept.own_key(key)),
-            of.keys);
+  const int query = kept.own_query(of.query), first = kept.own_key(key);
+  const int64_t number = of.number(query, first);
+  kept.draw(kStream, number,
+            [&](int i) { return of.number(query + i, first) - number; });
   for (int i = 0; i < N / 2; ++i)
     of.expect(kept.has(i), of.query + lane % 4 * 2 + columnOf(i),
               key + rowOf(i));
@@ -81,7 +89,7 @@ template <class Mods, int N> void keysKernel(Fragment of) {
 /// Of so many keys, and weights before.
 template <class Mods> void expectKept(int keys, int64_t before) {
   std::string wrong;
-  const Fragment of = {before, 64, 128, keys, &wrong};
+  Fragment of = {before, 64, 128, keys, &wrong};
   auto run = [&]<void (*kernel)(Fragment)>(const char *name) {
     wrong.clear();
     emulation::launch<Fragment, kernel>(1, 128, of);
@@ -92,8 +100,11 @@ template <class Mods> void expectKept(int keys, int64_t before) {
   run.template operator()<queriesKernel<Mods, 96>>("96 keys");
   run.template operator()<queriesKernel<Mods, 112>>("112 keys");
   run.template operator()<queriesKernel<Mods, 128>>("128 keys");
-  run.template operator()<keysKernel<Mods, 64>>("64 queries");
-  run.template operator()<keysKernel<Mods, 128>>("128 queries");
+  for (bool inTurn : {false, true}) {
+    of.inTurn = inTurn;
+    run.template operator()<keysKernel<Mods, 64>>("64 queries");
+    run.template operator()<keysKernel<Mods, 128>>("128 queries");
+  }
 }
 
 TEST(Dropout, FragmentsAreToldOfTheirWeights) {

@@ -100,11 +100,10 @@ static std::optional<std::string> whyNotPositions(Op op) {
     return std::nullopt;
   if (op.getTiles())
     return "positions are split, and it has tiles; give it the sequences";
-  // The numbers of a query's weights follow those of the query before.
-  if (op.getDropout() && !(isBlock(getSpace(op.getQuery().getType())[2]) &&
-                           isWhole(getSpace(op.getKey().getType())[2])))
-    return "with dropout a device must have a block of the queries and all "
-           "keys";
+  // The numbers of so many weights of a query follow each other.
+  const LocalDim keys = getSpace(op.getKey().getType())[2];
+  if (op.getDropout() && !isBlock(keys) && !hasRuns(keys, 16))
+    return "with dropout a device must have keys by blocks of a multiple of 16";
   return std::nullopt;
 }
 

@@ -373,6 +373,38 @@ void Comparison::compare(arith::CmpIOp op) {
   }
 }
 
+/// Whether the value is a sum of products by multiples of `size`.
+static bool isMultiple(Value value, int64_t size) {
+  APInt factor;
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    return matchPattern(product.getRhs(), m_ConstantInt(&factor)) &&
+           factor.getSExtValue() % size == 0;
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && isMultiple(sum.getLhs(), size) &&
+         isMultiple(sum.getRhs(), size);
+}
+
+bool cuda::areInGroups(Block &number, int64_t size) {
+  // That of a key behind those of whole queries.
+  auto sum =
+      number.getTerminator()->getOperand(0).getDefiningOp<arith::AddIOp>();
+  auto before =
+      sum ? sum.getLhs().getDefiningOp<arith::MulIOp>() : arith::MulIOp();
+  APInt keys;
+  if (!before || !matchPattern(before.getRhs(), m_ConstantInt(&keys)) ||
+      keys.getSExtValue() % size != 0)
+    return false;
+  const Comparison at(number);
+  std::optional<Form> key = at.getForm(sum.getRhs(), kDeepest);
+  return key && key->constant % size == 0 &&
+         llvm::all_of(key->terms, [&](const Term &term) {
+           if (!at.isKey(term))
+             return term.factor % size == 0 || isMultiple(term.of, size);
+           return term.by == 1 ? term.factor == 1
+                               : term.by % size == 0 && term.factor % size == 0;
+         });
+}
+
 SmallVector<arith::CmpIOp> cuda::getBoundingOps(Block &mask) {
   SmallVector<arith::CmpIOp> ops;
   SmallVector<Value> hold = {mask.getTerminator()->getOperand(0)};

@@ -362,7 +362,7 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
                << tv::DropoutOp::leastKept(rate) << ";\n";
     out.line() << "static constexpr float KeptScale = "
                << getLiteral(b.getF32FloatAttr(1 / (1 - rate))) << ";\n";
-    if (cast<MemRefType>(op.getKey().getType()).getDimSize(2) % 8 == 0)
+    if (areInGroups(op.getNumberMod().front(), 8))
       out.line() << "static constexpr bool KeysInEights = true;\n";
     out.open("static __device__ WeightStream stream(const Args &args)");
     std::string stream = "uint64(" + p + out.getArgument(op.getStream()) + ")";

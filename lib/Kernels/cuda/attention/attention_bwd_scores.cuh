@@ -146,14 +146,17 @@ template <class C, class P> struct BwdScores {
   /// Which of a step's weights stay, while its scores are under way.
   TSR_MEMBER void draw(KeptOfKeys<Mods, C::BM> &kept,
                        typename C::Step const &now) {
-    if constexpr (Mods::HasDropout)
-      kept.draw(
-          Mods::stream(p.args),
-          Mods::number(p.args, IndexPair{Mods::batch(p.args, now.batch),
-                                         Mods::head(p.args, now.head),
-                                         kept.own_query(now.first_query()),
-                                         kept.own_key(key)}),
-          p.keys);
+    if constexpr (Mods::HasDropout) {
+      const IndexPair own = {
+          Mods::batch(p.args, now.batch), Mods::head(p.args, now.head),
+          kept.own_query(now.first_query()), kept.own_key(key)};
+      const int64 number = Mods::number(p.args, own);
+      kept.draw(Mods::stream(p.args), number, [&](int i) {
+        IndexPair at = own;
+        at.query += i;
+        return Mods::number(p.args, at) - number;
+      });
+    }
   }
   /// y: gradients of weights, by what dropout made of these.
   TSR_MEMBER void drop(float (&y)[C::BM / 2],

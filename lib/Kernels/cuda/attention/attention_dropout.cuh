@@ -99,16 +99,16 @@ template <class Mods, int N> struct KeptOfKeys {
     return first + lane / 4 * 8 + lane % 4 * 2;
   }
   TSR_DEVICE int own_key(int first) { return first - threadIdx.x % 32 / 4; }
-  /// `number`: of the weight of `own_query` and `own_key`.
-  TSR_MEMBER void draw(WeightStream const &of, int64 number, int keys) {
+  /// As above.
+  template <class F>
+  TSR_MEMBER void draw(WeightStream const &of, int64 number, F const &behind) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int w = 0; w < Words; w++) {
       uint32 drawn = 0;
 #pragma unroll
       for (int e = 0; e < 2; e++)
-        drawn |= kept_from<Mods, 16>(of, number + (int64)(64 * w + e) * keys)
-                 << 16 * e;
+        drawn |= kept_from<Mods, 16>(of, number + behind(64 * w + e)) << 16 * e;
       bits[w] = 0; // beside sums, all at once would spill more
 #pragma unroll(Mods::Sums > 0 ? 4 : 8)
       for (int j = 0; j < min(8, N / 8 - 8 * w); j++)

@@ -121,13 +121,14 @@ struct AttentionMods {
   /// Weights are dropped where their random number, of 16 bits, is below
   /// DropBelow, the others times KeptScale. There are a `WeightStream
   /// stream(Args const &)` and an `int64 number(Args const &, IndexPair const
-  /// &)`, a weight's; those of a query follow each other, and those of the next
-  /// query follow them. All keys are here.
+  /// &)`, a weight's. Those of a query follow each other; in a backward, those
+  /// of 16 keys from a multiple of 16 on.
   static constexpr bool HasDropout = false;
   /// The kernel's tiles and blocks of queries, and of keys, are whole: it is
   /// known that no position is beyond the end.
   static constexpr bool WholeQueries = false, WholeKeys = false;
-  /// There is a multiple of eight keys, so that less has to be drawn.
+  /// Eight keys from a multiple of eight on have numbers from one on, so that
+  /// less has to be drawn.
   static constexpr bool KeysInEights = false;
   static constexpr uint32 DropBelow = 0;
   static constexpr float KeptScale = 1;
