@@ -15,6 +15,7 @@
 
 #include "Kernels/CapturedGrad.h"
 #include "Kernels/ExpandAttention.h"
+#include "TensorView/ElementBuilder.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -163,6 +164,107 @@ StringRef tessera::getSumBy(tv::AccumulateOp accumulate) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Distances
+//===----------------------------------------------------------------------===//
+
+/// How many devices have a block of a dimension, each as large a one; 1: they
+/// have all of it. Nothing if it lies otherwise.
+static std::optional<int64_t> countBlocks(const LocalShape &shape,
+                                          int64_t dim) {
+  using Kind = layout::Factor::Kind;
+  int64_t devices = 1, own = 1;
+  for (const layout::Factor &factor : shape.dims[dim].product) {
+    if (factor.kind == Kind::Device && own == 1)
+      devices *= factor.sub.size;
+    else if (factor.kind == Kind::Stored)
+      own *= factor.size;
+    else
+      return std::nullopt;
+  }
+  if (shape.extents[dim].getStatic() != devices * own)
+    return std::nullopt;
+  return devices;
+}
+
+namespace {
+/// What devices have of the queries and keys of scores, where distances of
+/// positions are those of their own and one more number.
+struct Distances {
+  int64_t queryBlocks = 1, keyBlocks = 1;
+
+  static std::optional<Distances> of(const LocalShape &scores) {
+    if (layout::axesOf(scores.dims[kQuery].product).empty() &&
+        layout::axesOf(scores.dims[kKey].product).empty())
+      return Distances();
+    std::optional<int64_t> queries = countBlocks(scores, kQuery),
+                           keys = countBlocks(scores, kKey);
+    if (!queries || !keys)
+      return std::nullopt;
+    return Distances{*queries, *keys};
+  }
+  bool areWhole() const { return queryBlocks * keyBlocks == 1; }
+  int64_t getQueries(const LocalShape &scores) const {
+    return *scores.extents[kQuery].getStatic() / queryBlocks;
+  }
+  int64_t getKeys(const LocalShape &scores) const {
+    return *scores.extents[kKey].getStatic() / keyBlocks;
+  }
+};
+} // namespace
+
+static LocalShape getScores(tv::AttentionGradOp op) {
+  LocalShape scores = LocalShape(op.getQuery()).take({0, 1, 2});
+  scores.add(LocalShape(op.getKey()), 2);
+  return scores;
+}
+
+bool tessera::hasDistances(tv::AttentionGradOp op) {
+  return Distances::of(getScores(op)).has_value();
+}
+
+/// `scores` with a dimension for distances: each device has those of its
+/// queries and keys.
+static LocalShape withDistances(LocalShape scores) {
+  std::optional<Distances> distances = Distances::of(scores);
+  if (!distances || distances->areWhole()) {
+    scores.add(scores.extents[kQuery] + scores.extents[kKey]);
+    return scores;
+  }
+  layout::Dim dim;
+  for (int64_t of : {kQuery, kKey})
+    llvm::copy_if(scores.dims[of].product, std::back_inserter(dim.product),
+                  [](const layout::Factor &factor) {
+                    return factor.kind == layout::Factor::Kind::Device;
+                  });
+  const int64_t own =
+      distances->getQueries(scores) + distances->getKeys(scores);
+  dim.product.push_back(layout::Factor::stored(own));
+  scores.dims.push_back(dim);
+  scores.extents.push_back(
+      layout::Extent(distances->queryBlocks * distances->keyBlocks * own));
+  return scores;
+}
+
+/// The distance of positions that is at `index` of their dimension.
+static Value getDistance(OpBuilder &b, Location loc, const LocalShape &scores,
+                         Value index) {
+  tv::Arith math{b, loc};
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIndexAttr(value));
+  };
+  const Distances distances = *Distances::of(scores);
+  const int64_t keys = distances.getKeys(scores);
+  if (distances.areWhole())
+    return math.sub(index, constant(keys));
+  const int64_t queries = distances.getQueries(scores);
+  Value own = constant(queries + keys), blocks = constant(distances.keyBlocks);
+  Value part = math.div(index, own), place = math.rem(index, own);
+  Value query = math.mul(math.div(part, blocks), constant(queries));
+  Value key = math.mul(math.rem(part, blocks), constant(keys));
+  return math.sub(math.add(place, query), math.add(key, constant(keys)));
+}
+
 /// Whether a kernel has the sum of a block of queries in shared memory.
 static bool isShared(tv::AccumulateOp accumulate) {
   StringRef by = getSumBy(accumulate);
@@ -284,9 +386,8 @@ Value CapturedGrad::indices(ArrayRef<int64_t> dims,
             mapping.map(block.getArgument(kIndices + dim), index);
             continue;
           }
-          Value keys = constant(*scores.extents[3].getStatic());
-          Value ahead = arith::SubIOp::create(b, loc, index, keys);
-          Value behind = arith::SubIOp::create(b, loc, keys, index);
+          Value ahead = getDistance(b, loc, scores, index);
+          Value behind = arith::SubIOp::create(b, loc, zero, ahead);
           mapping.map(block.getArgument(kIndices + kQuery),
                       arith::MaxSIOp::create(b, loc, ahead, zero).getResult());
           mapping.map(block.getArgument(kIndices + kKey),
@@ -475,12 +576,6 @@ Value tessera::castTo(Build &build, Value value, Type result) {
   });
 }
 
-/// `scores` with a dimension for distances.
-static LocalShape withDistances(LocalShape scores) {
-  scores.add(scores.extents[kQuery] + scores.extents[kKey]);
-  return scores;
-}
-
 FailureOr<SmallVector<Value>> tessera::sumCaptured(Build &build,
                                                    tv::AttentionGradOp op,
                                                    const LocalShape &scores,
@@ -535,7 +630,7 @@ static tv::AttentionGradOp withSums(tv::AttentionGradOp op, OpBuilder &b,
     LocalShape shape = scores.take(has);
     SmallVector<layout::Dim> summed;
     for (int64_t dim : {kQuery, kKey})
-      if (!llvm::is_contained(has, dim))
+      if (!llvm::is_contained(has, dim) && !llvm::is_contained(has, kDistance))
         summed.push_back(scores.dims[dim]);
     places.push_back(zeros(build, shape, wide));
     types.push_back(shape.summed(op.getGrad(), summed).type(wide));
@@ -599,8 +694,7 @@ tessera::expandToFlash(tv::AttentionGradOp op, OpBuilder &b,
   if (failed(checkScoreGrad(op)))
     return failure();
   Build build{b, op.getLoc()};
-  LocalShape scores = LocalShape(op.getQuery()).take({0, 1, 2});
-  scores.add(LocalShape(op.getKey()), 2);
+  const LocalShape scores = getScores(op);
   // How much of what is added the op, and each that repeats it, has.
   SmallVector<size_t> counts = {0};
   int64_t shared = 0;

@@ -17,6 +17,10 @@ namespace tessera {
 /// head: "query", "key", "distance" of the two, or "score" for all else.
 llvm::StringRef getSumBy(tv::AccumulateOp accumulate);
 
+/// Whether devices have all queries or an equal block of them, and of the keys:
+/// then `flash` may sum by distance.
+bool hasDistances(tv::AttentionGradOp op);
+
 /// The sums by query or distance that a kernel of `flash` has shared memory
 /// for.
 inline constexpr int64_t kMostSums = 8;

@@ -27,9 +27,12 @@
 // RUN: sed 's/x12x/x?x/; s/{tv.name = "q"}/{tv.name = "q", tv.dims = ["s"]}/; s/!l) {/!l) attributes {tv.sizes = {s = 12}} {/; s/x12x/x?x/g' %t/queries.mlir > %t/sizes.mlir
 // RUN: tessera-opt %t/sizes.mlir %{flash} --interpret=2 --interpret-sizes=s=7 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %t/sizes.mlir %{flash} --interpret=2 --interpret-sizes=s=12 -o /dev/null | FileCheck %s --check-prefix=EQUAL
-// RUN: sed 's/%%h, %%ki/%%h, %%at/; s/%%x = tv.load/%%at = arith.subi %%ki, %%qi : index\n%%x = tv.load/' %t/keys.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DISTANCE
+// RUN: sed 's/%%h, %%ki/%%h, %%at/; s/%%x = tv.load/%%at = arith.subi %%ki, %%qi : index\n%%x = tv.load/' %t/keys.mlir > %t/distance.mlir
+// RUN: tessera-opt %t/distance.mlir %{flash} --interpret=4 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/x = 2, y = 2/x = 3, y = 2/' %t/distance.mlir | tessera-opt %{flash} --interpret=6 -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/x = 2, y = 2/x = 2, y = 3/' %t/distance.mlir | not tessera-opt %{flash} 2>&1 | FileCheck %s --check-prefix=DISTANCE
 // DROPOUT: error: has no variant that is allowed; flash does not fit: with dropout a device must have keys by blocks of a multiple of 16; what would fit: math
-// DISTANCE: error: has no variant that is allowed; flash does not fit: positions must not be split for a gradient by distance; what would fit: math
+// DISTANCE: error: has no variant that is allowed; flash does not fit: devices must have equal blocks of positions for a gradient by distance; what would fit: math
 
 // QUERIES-LABEL: func.func @attention_0
 // QUERIES: plan.attention {{.*}} causal : memref<1x2x6x64xbf16, {{.*}}memref<1x2x9x64xbf16

@@ -184,10 +184,11 @@ std::optional<std::string> cuda::whyNotFlash(Operation *attention) {
   if (!op.getScoreGrad().empty())
     for (auto add : op.getScoreGrad().getOps<tv::AccumulateOp>())
       if (getSumBy(add) == "distance") {
+        if (!hasDistances(op))
+          return "devices must have equal blocks of positions for a gradient "
+                 "by distance";
         if (op.getKey().getType().isDynamicDim(2))
           return "the number of keys must be known for a gradient by distance";
-        if (splitsPositions(op))
-          return "positions must not be split for a gradient by distance";
       }
   if (auto why = whyNotDepths(op))
     return why;
