@@ -322,8 +322,8 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
 
     With `dropout(rate) seed %seed stream %stream step %step` weights are 0 where tv.random
     of their number, that of a pair by `number_mod`, is below the rate; the others are
-    divided by 1 - rate. A query's weights follow each other, and those of the next query
-    follow them. `step` is a memref of one i64.
+    divided by 1 - rate. Those of a query follow each other; of a gradient, those of 16 keys
+    from a multiple of 16 on. `step` is a memref of one i64.
 
     With `pages` key and value are [P, G, R, D] and [P, G, R, V], pages of R keys, and the
     table [B, M] has the pages of a batch, one behind the other; one that there is not has

@@ -69,8 +69,8 @@ def TensorView_AttentionOp : TensorView_PureOp<"attention",
     would begin before the end of another begins there. A position of no sequence, such
     as one behind the last, is a row without any key. mask_mod and score_mod see
     positions of the batch, and `causal` and mask_mod hold besides. On GPUs, where a
-    device has one batch, kernels go through what is in a sequence alone; where it has
-    more, they ask of each pair whether it is.
+    device has one batch and all positions, kernels go through what is in a sequence alone;
+    where it has more, or parts of the positions, they ask of each pair whether it is.
 
     `sequences(%begins) used(%lengths)` says besides how many positions of each there are
     (FlashAttention's seqused), i32 of [B, N] and whole on every device: of sequence i the
