@@ -188,7 +188,7 @@ def run(library, b, s, h, depths, causal, scratch, deterministic, flex):
         with sdpa_kernel(backend):
             return F.scaled_dot_product_attention(
                 *(x.transpose(1, 2) for x in leaves[:3]), is_causal=is_causal,
-                dropout_p=0.1 if drops else 0).transpose(1, 2)
+                dropout_p=0.3 if drops else 0).transpose(1, 2)
     if causal in (FULL, CAUSAL) or drops:
         add("cuDNN", lambda: torchs(SDPBackend.CUDNN_ATTENTION))
         if drops:

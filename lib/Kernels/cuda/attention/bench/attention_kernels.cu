@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attention/attention_dropout.cuh"
+#include "attention/test/attention_dropped.cuh"
 #include "attention_launch.cuh"
 
 template <int D> struct Triangle : Full<D> {
@@ -67,24 +67,15 @@ template <int D> struct Relative : BiasOf<OfTable<D>, SumBy::Distance> {
   }
 };
 
-/// A tenth of the weights is dropped.
 struct Weights {
   int64 heads, queries, keys;
 };
 static void capture(Weights &args, Sizes const &s, Tensors const &) {
   args = {s.heads, s.queries, s.keys};
 }
-template <class M> struct Dropped : M {
-  static constexpr bool HasDropout = true, KeysInEights = true;
-  static constexpr bool WholeQueries = true, WholeKeys = true;
-  static constexpr uint32 DropBelow = 6554; // ceil(0.1 * 2^16)
-  static constexpr float KeptScale = 1 / 0.9f;
+template <class M> struct OfWeights : M {
   using Args = Weights;
-  TSR_DEVICE WeightStream stream(Args const &) { return {1, 2}; }
-  TSR_DEVICE int64 number(Args const &a, IndexPair const &at) {
-    return ((at.batch * a.heads + at.head) * a.queries + at.query) * a.keys +
-           at.key;
-  }
+  static constexpr bool WholeQueries = true, WholeKeys = true;
 };
 
 template <int D> Run of_mods(int mods) {
@@ -93,8 +84,8 @@ template <int D> Run of_mods(int mods) {
                       all<D, SoftCap<D>>,
                       all<D, RowBias<D>>,
                       all<D, Relative<D>>,
-                      all<D, Dropped<Full<D>>>,
-                      all<D, Dropped<Triangle<D>>>};
+                      all<D, Dropped<OfWeights<Full<D>>>>,
+                      all<D, Dropped<OfWeights<Triangle<D>>>>};
   return runs[mods];
 }
 template <int D, int DV = D> Run plain(int mods) {
