@@ -203,8 +203,8 @@ const Placer::Reaches &Placer::reach(const Region &region, Value source,
              isMade ? made->second.find(is)->second : Lie{0, nullptr});
   }
   if (const double payers = isMade ? 1 : payersOf(source); payers > 1) {
-    least = {least.seconds / payers};
-    joining = {};
+    least.seconds /= payers;
+    joining.seconds /= payers;
   }
   if (least.kind != kAlone || joining.seconds >= least.seconds + latency)
     joining = {};

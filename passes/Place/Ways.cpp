@@ -318,26 +318,55 @@ double Ways::leastSeconds(Value value, int from, int to) {
 // Ways
 //===----------------------------------------------------------------------===//
 
+/// By place what it is divided by, outermost first.
+using Deal = std::vector<layout::Product>;
+
 /// Calls `visit` for each way to deal `digits` to places, in every order, or
-/// not to deal them.
-using Deal = std::vector<std::vector<SubAxis>>;
-static void forEachDeal(ArrayRef<SubAxis> digits, Deal &deal,
+/// not to deal them. Each may leave a gap before others in one of the first
+/// `loops` places: what is gathered along `x` of `did(x) * did(y) * _` is
+/// `2 * did(y) * _`.
+static void forEachDeal(ArrayRef<SubAxis> digits, size_t loops, Deal &deal,
                         llvm::function_ref<void()> visit) {
-  if (digits.empty())
-    return visit();
-  forEachDeal(digits.drop_front(), deal, visit);
-  for (std::vector<SubAxis> &place : deal)
-    for (size_t at = place.size() + 1; at-- > 0;) { // as they are first
-      place.insert(place.begin() + at, digits[0]);
-      forEachDeal(digits.drop_front(), deal, visit);
-      place.erase(place.begin() + at);
+  if (digits.empty()) {
+    auto endsInGap = [](const layout::Product &product) {
+      return !product.empty() &&
+             product.back().kind == layout::Factor::Kind::Stored;
+    };
+    if (llvm::none_of(deal, endsInGap))
+      visit();
+    return;
+  }
+  auto with = [](layout::Product &product, const layout::Factor &factor,
+                 llvm::function_ref<void()> go) {
+    for (size_t at = product.size() + 1; at-- > 0;) { // as they are first
+      product.insert(product.begin() + at, factor);
+      go();
+      product.erase(product.begin() + at);
     }
+  };
+  auto rest = [&] { forEachDeal(digits.drop_front(), loops, deal, visit); };
+  auto withGaps = [&](size_t other) {
+    rest();
+    for (size_t place = 0; place < loops; ++place)
+      if (place != other)
+        with(deal[place], layout::Factor::stored(digits[0].size), rest);
+  };
+  withGaps(deal.size());
+  for (size_t place = 0; place < deal.size(); ++place)
+    with(deal[place], layout::Factor::device(digits[0]),
+         [&] { withGaps(place); });
 }
 
-static layout::Product productOf(const std::vector<SubAxis> &digits) {
-  layout::Product product;
-  for (const SubAxis &digit : digits)
-    product.push_back(layout::Factor::device(digit));
+/// Whether some gap is left, which nothing but time decides for.
+static bool hasGap(const Deal &deal) {
+  return llvm::any_of(deal, [](const layout::Product &product) {
+    return llvm::any_of(product, [](const layout::Factor &factor) {
+      return factor.kind == layout::Factor::Kind::Stored;
+    });
+  });
+}
+
+static layout::Product withRest(layout::Product product) {
   product.push_back(layout::Factor::rest());
   return product;
 }
@@ -385,6 +414,7 @@ SmallVector<Delay> Ways::delaysOf(ShardingRuleOpInterface op) {
 }
 
 void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
+  std::vector<Way> withGaps;
   Value result = op->getResult(0);
   for (Value value : {op->getOperand(0), result}) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -392,16 +422,16 @@ void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
     if (isMuch(rank + kCombiners.size()))
       return ways.clear();
     Deal deal(rank + kCombiners.size());
-    forEachDeal(digits, deal, [&] {
+    forEachDeal(digits, digits.size() > 2 ? 0 : rank, deal, [&] {
       if (isSpent())
         return;
       spend(kDeal);
       View view;
       for (size_t d = 0; d < rank; ++d)
-        view.dims.push_back({productOf(deal[d]), 1});
+        view.dims.push_back({withRest(deal[d]), 1});
       for (auto [i, combiner] : llvm::enumerate(kCombiners))
         if (!deal[rank + i].empty())
-          view.partial.push_back({deal[rank + i], combiner});
+          view.partial.push_back({layout::axesOf(deal[rank + i]), combiner});
       view = layout::canonicalize(view, layout::Shape(type.getShape()), mesh);
       if (value == result) {
         Result<View> operand = op.getOperandView(view, mesh);
@@ -410,13 +440,15 @@ void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
         view = placesOf(*operand);
       }
       if (auto to = reinterpret(op, view, mesh))
-        add(op, {{view}, {*to}}, ways);
+        add(op, {{view}, {*to}}, hasGap(deal) ? withGaps : ways);
     });
   }
+  llvm::append_range(ways, withGaps);
 }
 
 void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
                 std::vector<Way> &ways) {
+  std::vector<Way> withGaps;
   PlacedOp placed(op, *getActualPlacement(op));
   const layout::Rule &rule = placed.getRule();
   SmallVector<size_t> factors;
@@ -427,22 +459,23 @@ void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
   if (isMuch(factors.size() + delays.size()))
     return;
   Deal deal(factors.size() + delays.size());
-  forEachDeal(digits, deal, [&] {
+  forEachDeal(digits, digits.size() > 2 ? 0 : factors.size(), deal, [&] {
     if (isSpent())
       return;
     spend(kDeal);
     Division division;
     division.products.assign(rule.factors.size(), {layout::Factor::rest()});
     for (auto [i, f] : llvm::enumerate(factors))
-      division.products[f] = productOf(deal[i]);
+      division.products[f] = withRest(deal[i]);
     for (auto [i, delay] : llvm::enumerate(delays))
-      for (const SubAxis &axis : deal[factors.size() + i]) {
+      for (const SubAxis &axis : layout::axesOf(deal[factors.size() + i])) {
         division.delays.push_back(delay);
         division.delays.back().axis = axis;
       }
     if (Result<Placement> placement = placed.place(division))
-      add(op, *placement, ways);
+      add(op, *placement, hasGap(deal) ? withGaps : ways);
   });
+  llvm::append_range(ways, withGaps);
 }
 
 const std::vector<Way> &Ways::of(Operation *op) {
