@@ -70,8 +70,7 @@ ArrayRef<Said> Placer::saidOf(OpOperand &use) {
 
 /// The view in which `use` needs `value`, which lies as `from`, if it is not
 /// served as it is now: what may be returned in others is as it comes, or as
-/// near as may be where that takes less, and what moves sums as now does not go
-/// together with others.
+/// near as may be where that takes less.
 int Placer::needOf(Value value, int from, OpOperand &use, bool asItIs,
                    bool least) {
   if (isa<ReshardOp>(use.getOwner()))
@@ -82,15 +81,18 @@ int Placer::needOf(Value value, int from, OpOperand &use, bool asItIs,
   ArrayRef<Said> said = saidOf(use);
   if (said.empty())
     return now;
-  const int other = ways.returned(value, from, now, said);
-  if (other < 0 || other == from)
-    return other < 0 ? now : from;
-  if (!least && isShared(use, ways.kindOf(value, from, now)))
-    return now;
   auto time = [&](int view) {
-    return least ? leastSeconds(value, from, view) : seconds(value, from, view);
+    return least ? leastSeconds(value, from, view)
+                 : timeTo(value, from, view, use);
   };
-  return time(other) < time(now) ? other : now;
+  int need = now;
+  double sooner = time(now);
+  for (int other : ways.returned(value, from, now, said))
+    if (double then = time(other); then < sooner) {
+      need = other;
+      sooner = then;
+    }
+  return need;
 }
 
 /// The kind of the small move that makes what `use` returns; -1 if there is

@@ -175,11 +175,13 @@ int Ways::kindOf(Value value, int from, int to) {
   return kind->second;
 }
 
-int Ways::returned(Value value, int view, int now, ArrayRef<Said> said) {
+ArrayRef<int> Ways::returned(Value value, int view, int now,
+                             ArrayRef<Said> said) {
   auto [known, isNew] =
-      returnedAs.try_emplace({shapeOf(value), view, now, said.vec()}, -1);
+      returnedAs.try_emplace({shapeOf(value), view, now, said.vec()});
+  SmallVector<int, 2> &found = known->second;
   if (!isNew)
-    return known->second;
+    return found;
   ArrayRef<int64_t> extents =
       cast<RankedTensorType>(value.getType()).getShape();
   const layout::Shape maximum = moves.getMaxShape(value);
@@ -191,7 +193,7 @@ int Ways::returned(Value value, int view, int now, ArrayRef<Said> said) {
   const bool isFree =
       llvm::all_of(said, [](Said its) { return its == Said::Nothing; });
   if (!isFree && (to.dims.size() != said.size() || dims.size() != said.size()))
-    return -1; // products of several dimensions
+    return found; // products of several dimensions
   std::vector<SubAxis> needed;
   for (size_t d = 0; !isFree && d < said.size(); ++d) {
     if (said[d] == Said::All)
@@ -224,9 +226,11 @@ int Ways::returned(Value value, int view, int now, ArrayRef<Said> said) {
       split->dims[d].product = std::move(product);
       split = made.canonical(std::move(*split));
     }
-  if (split && layout::verify(*split, maximum, mesh))
-    known->second = numberOf(*split);
-  return known->second;
+  for (const std::optional<View> &each : {split, std::optional(to)})
+    if (each && layout::verify(*each, maximum, mesh))
+      if (int number = numberOf(*each); !llvm::is_contained(found, number))
+        found.push_back(number);
+  return found;
 }
 
 /// The bytes of the largest part of `value`.

@@ -76,10 +76,11 @@ public:
   int kindOf(mlir::Value value, int from, int to);
   int numKinds() const { return int(kinds.size()); }
   /// How `value`, which lies as `view`, may be returned where the user says
-  /// that of its dimensions, with which `now` agrees. Sums, and what splits
-  /// dimensions otherwise, are scattered where that cuts best; -1 where nothing
-  /// is left to cut.
-  int returned(mlir::Value value, int view, int now, llvm::ArrayRef<Said> said);
+  /// that of its dimensions, with which `now` agrees: sums, and what splits
+  /// dimensions otherwise, scattered where that cuts best if there is something
+  /// to cut, or whole.
+  llvm::ArrayRef<int> returned(mlir::Value value, int view, int now,
+                               llvm::ArrayRef<Said> said);
 
   /// What finding the least time may take, in plans of moves: the same on every
   /// machine, so that what is found is, too.
@@ -122,7 +123,9 @@ private:
   llvm::DenseMap<uint64_t, bool> exchanges;    ///< by the same
   llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
   /// By shape, two views and what the user says.
-  std::map<std::tuple<int, int, int, std::vector<Said>>, int> returnedAs;
+  std::map<std::tuple<int, int, int, std::vector<Said>>,
+           llvm::SmallVector<int, 2>>
+      returnedAs;
   llvm::DenseMap<uint64_t, double> localParts; ///< bytes, by shape and view
   llvm::DenseMap<std::pair<int, int>, double> lacksOfMoves;
   std::map<Moves::Kind, int> kinds;
