@@ -419,16 +419,31 @@ Placer::Solution Placer::findBest(const Region &region, ArrayRef<Shared> now,
     if (!inParts.ways.empty())
       addShared(region, inParts.ways, candidates);
   }
+  auto tryMoves = [&](ArrayRef<Shared> shared) {
+    Solution other = solve(region, shared, {}, /*asItIs=*/false,
+                           std::min(bound, best.seconds));
+    if (other.seconds < best.seconds)
+      best = std::move(other);
+  };
   // One by one, or all at once of many ops.
   const size_t step =
       candidates.size() * region.ops.size() > kMaxTried ? candidates.size() : 1;
   for (size_t i = 0; i < candidates.size() && !ways.isSpent(); i += step) {
     SmallVector<Shared> shared = best.shared;
     shared.append(candidates.begin() + i, candidates.begin() + i + step);
-    Solution other = solve(region, shared, {}, /*asItIs=*/false,
-                           std::min(bound, best.seconds));
-    if (other.seconds < best.seconds)
-      best = std::move(other);
+    tryMoves(shared);
+  }
+  // One in place of another from which it is taken: it may come directly.
+  if (step == 1 && !best.shared.empty()) {
+    SmallVector<Shared> taken;
+    addShared(region, best.ways, taken);
+    for (const Shared &each : taken)
+      for (size_t i = 0; i < best.shared.size() && !ways.isSpent(); ++i)
+        if (SmallVector<Shared> shared = best.shared;
+            !llvm::is_contained(shared, each)) {
+          shared[i] = each;
+          tryMoves(shared);
+        }
   }
   // One kind for what is returned, after the other.
   size_t makers = 0;
