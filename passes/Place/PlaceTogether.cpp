@@ -144,11 +144,13 @@ Value Placer::settle(OpBuilder &builder, Value value, int view, int copyView) {
 
 void Placer::apply(const Region &region, const Solution &solution) {
   OpBuilder builder(function.getContext());
-  Value copyOfCenter;
-  auto settleCenter = [&] {
-    builder.setInsertionPointAfterValue(region.center);
-    copyOfCenter =
-        settle(builder, region.center, solution.center, solution.copy);
+  llvm::SmallDenseMap<Value, Value, 2> copyOfCenter;
+  auto settleCenter = [&](Value center) {
+    builder.setInsertionPointAfterValue(center);
+    auto [view, copy] =
+        solution.centers[llvm::find(region.centers, center) -
+                         region.centers.begin()];
+    copyOfCenter[center] = settle(builder, center, view, copy);
   };
   auto isServed = [&](Value value) {
     return llvm::all_of(uses.find(value)->second, [&](OpOperand *use) {
@@ -156,8 +158,9 @@ void Placer::apply(const Region &region, const Solution &solution) {
              needOf(value, numberOf(value), *use) == numberOf(use->get());
     });
   };
-  if (region.center && !inside.contains(region.center.getDefiningOp()))
-    settleCenter();
+  for (Value center : region.centers)
+    if (!inside.contains(center.getDefiningOp()))
+      settleCenter(center);
   llvm::DenseMap<Value, SmallVector<Value>> there; // of what ops read
   for (auto [placed, way] : llvm::zip_equal(region.ops, solution.ways)) {
     Operation *op = placed->op;
@@ -176,8 +179,8 @@ void Placer::apply(const Region &region, const Solution &solution) {
       };
       if (isNew) {
         from.push_back(source);
-        if (source == region.center)
-          from.push_back(copyOfCenter);
+        if (isCenter(region, source))
+          from.push_back(copyOfCenter.lookup(source));
         else if (!isJoined(source))
           llvm::append_range(from, copiesFor(region, source));
         for (const Shared &shared : solution.shared)
@@ -187,8 +190,8 @@ void Placer::apply(const Region &region, const Solution &solution) {
       operand.set(moveNearest(view));
     }
     placed->now = way;
-    if (Value result = op->getResult(0); result == region.center) {
-      settleCenter();
+    if (Value result = op->getResult(0); isCenter(region, result)) {
+      settleCenter(result);
     } else if (numberOf(result) != way.result || !isServed(result)) {
       builder.setInsertionPointAfter(op);
       settle(builder, result, way.result, way.result);
@@ -200,9 +203,9 @@ void Placer::apply(const Region &region, const Solution &solution) {
 std::vector<int64_t> Placer::keyOf(const Region &region) {
   std::vector<int64_t> key;
   llvm::DenseMap<Value, int64_t> numbers;
-  if (region.center) {
-    numbers[region.center] = -1;
-    key.push_back(numberOf(region.center));
+  for (auto [number, center] : llvm::enumerate(region.centers)) {
+    numbers[center] = -1 - int64_t(number);
+    key.push_back(numberOf(center));
   }
   auto addEnds = [&](Value value) {
     for (OpOperand *use : uses.find(value)->second)
@@ -218,8 +221,7 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
       }
     key.push_back(-1);
   };
-  if (region.center)
-    addEnds(region.center);
+  llvm::for_each(region.centers, addEnds);
   for (auto [number, placed] : llvm::enumerate(region.ops)) {
     key.push_back(reinterpret_cast<int64_t>(placed->ways));
     for (auto [operand, view] :
@@ -235,7 +237,7 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
     }
     Value result = placed->op->getResult(0);
     key.push_back(placed->now.result);
-    if (result != region.center) {
+    if (!isCenter(region, result)) {
       numbers[result] = number;
       addEnds(result);
     }
@@ -245,7 +247,7 @@ std::vector<int64_t> Placer::keyOf(const Region &region) {
 
 /// Notes that `region` cannot gain what is one.
 void Placer::leaveSmall(const Region &region) {
-  if (region.center) // its trees have been asked
+  if (!region.centers.empty()) // its trees have been asked
     return;
   ++left.small;
   for (const Placed *placed : region.ops)
@@ -264,7 +266,9 @@ bool Placer::improve(const Region &region) {
   inside.clear();
   copies.clear();
   waiting.clear();
-  double least = 0, most = atMost.lookup(region.center);
+  double least = 0, most = 0;
+  for (Value center : region.centers)
+    most += atMost.lookup(center);
   for (const Placed *placed : region.ops) {
     least += placed->now.work / double(mesh.numDevices());
     most += placed->atMost + atMost.lookup(placed->op->getResult(0));
@@ -468,9 +472,9 @@ LeftAlone Placer::run() {
     trees[end].push_back(op);
   }
   std::vector<Region> regions;
-  auto addRegion = [&](ArrayRef<Operation *> of, Value center) {
+  auto addRegion = [&](ArrayRef<Operation *> of, ArrayRef<Value> centers) {
     Region &region = regions.emplace_back();
-    region.center = center;
+    region.centers.assign(centers.begin(), centers.end());
     for (Operation *end : of)
       for (Operation *op : trees[end])
         region.ops.push_back(&placed.find(op)->second);
@@ -479,22 +483,28 @@ LeftAlone Placer::run() {
     });
   };
   for (auto &[end, tree] : trees)
-    addRegion(end, Value());
-  for (Value value : values) {
-    if (uses[value].size() < 2 ||
-        (value.getDefiningOp() && isWritten(value.getDefiningOp())))
-      continue;
+    addRegion(end, {});
+  // The ends of the trees that make a value or read it.
+  auto endsAround = [&](Value value) {
     llvm::SetVector<Operation *> around;
-    size_t count = 0;
     auto add = [&](Operation *op) {
-      if (isPlaced(op) && around.insert(ends.lookup(op)))
-        count += trees[ends.lookup(op)].size();
+      if (isPlaced(op))
+        around.insert(ends.lookup(op));
     };
     add(value.getDefiningOp());
     for (OpOperand *use : uses[value])
       add(use->getOwner());
+    return around;
+  };
+  auto addAround = [&](ArrayRef<Value> centers) {
+    llvm::SetVector<Operation *> around;
+    for (Value center : centers)
+      around.set_union(endsAround(center));
+    size_t count = 0;
+    for (Operation *end : around)
+      count += trees[end].size();
     if (around.empty() || count > kMaxAround)
-      continue;
+      return;
     // What is made in one tree and read in another would count twice: the
     // later one stays as it is.
     SmallVector<Operation *> inOrder = around.takeVector();
@@ -505,14 +515,32 @@ LeftAlone Placer::run() {
       return llvm::any_of(op->getOperands(), [&](Value operand) {
         Value source = sourceOf(operand);
         Operation *end = ends.lookup(source.getDefiningOp());
-        return source != value && end != ends.lookup(op) &&
+        return !llvm::is_contained(centers, source) && end != ends.lookup(op) &&
                around.contains(end);
       });
     };
     for (Operation *end : inOrder)
       if (llvm::none_of(trees[end], readsOther))
         around.insert(end);
-    addRegion(around.getArrayRef(), value);
+    addRegion(around.getArrayRef(), centers);
+  };
+  SmallVector<Value> shared;
+  for (Value value : values)
+    if (uses[value].size() > 1 &&
+        !(value.getDefiningOp() && isWritten(value.getDefiningOp())))
+      shared.push_back(value);
+  for (Value value : shared)
+    addAround(value);
+  // Two that are next to one tree.
+  llvm::DenseMap<Operation *, SmallVector<Value>> nextTo;
+  for (Value value : shared) {
+    llvm::SetVector<Value> others;
+    for (Operation *end : endsAround(value)) {
+      others.insert(nextTo[end].begin(), nextTo[end].end());
+      nextTo[end].push_back(value);
+    }
+    for (Value other : others)
+      addAround({other, value});
   }
   // Each is placed beside the others as they stand.
   bool improved = true;
@@ -520,9 +548,15 @@ LeftAlone Placer::run() {
   for (int sweep = 0; improved && sweep < kMaxSweeps; ++sweep) {
     improved = false;
     for (const Region &region : regions)
-      improved |= improve(region);
+      if (region.centers.size() < 2)
+        improved |= improve(region);
     if (sweep == 0)
       first = left;
+    if (improved && sweep + 1 < kMaxSweeps)
+      continue;
+    for (const Region &region : regions)
+      if (region.centers.size() > 1)
+        improved |= improve(region);
   }
   left = first;
   left.gain = slack;

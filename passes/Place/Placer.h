@@ -64,8 +64,10 @@ private:
   /// that are not read by one other of them only are the ends.
   struct Region {
     llvm::SmallVector<Placed *> ops;
-    mlir::Value center; ///< null if there is none
+    llvm::SmallVector<mlir::Value, 2> centers; ///< in order
   };
+  /// The view in which a center lies, and that of its copy.
+  using Spot = std::pair<int, int>;
 
   /// An operand of an op of a region, by their numbers.
   using Read = std::pair<size_t, size_t>;
@@ -88,7 +90,7 @@ private:
   /// How ops of a region are placed.
   struct Solution {
     double seconds = std::numeric_limits<double>::infinity();
-    int center = -1, copy = -1; ///< views of the center
+    llvm::SmallVector<Spot, 2> centers;
     llvm::SmallVector<Shared> shared;
     llvm::SmallVector<int> waiting; ///< kinds of moves of what is returned
     llvm::SmallVector<Way> ways;
@@ -109,6 +111,9 @@ private:
   bool isOnPart(mlir::Operation *op);
   void findWays(Placed &placed);
   bool isPlaced(mlir::Operation *op) const { return placed.contains(op); }
+  static bool isCenter(const Region &region, mlir::Value value) {
+    return llvm::is_contained(region.centers, value);
+  }
   /// Whether the user says of all dimensions of a result of `op` how they are
   /// split; where one is open, what is said holds where that is returned.
   static bool isWritten(mlir::Operation *op);
@@ -211,7 +216,7 @@ private:
   bool paysParts = false; ///< each of these a part of its move
   llvm::DenseMap<mlir::Value, std::map<int, Reaches>> reached;
   llvm::DenseMap<mlir::Value, llvm::DenseMap<int, double>> leastReached;
-  int center = -1, copy = -1;
+  llvm::SmallDenseMap<mlir::Value, Spot, 2> spots; ///< of its centers
 };
 
 } // namespace tessera::tv

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // By value, the views in which it may lie and the least time until it does; for
-// each view of the center, if there is one.
+// each view of the centers, if there are some.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ void Placer::findReads(const Region &region) {
   for (auto [at, placed] : llvm::enumerate(region.ops))
     for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
       if (Value source = sourceOf(operand);
-          source != region.center && !inside.contains(source.getDefiningOp()))
+          !isCenter(region, source) && !inside.contains(source.getDefiningOp()))
         reads[source].emplace_back(at, i);
   reads.remove_if([](const auto &each) { return each.second.size() < 2; });
 }
@@ -181,8 +181,9 @@ const Placer::Reaches &Placer::reach(const Region &region, Value source,
     from.emplace_back(before + leastSeconds(source, place, view), is, place);
   };
   auto made = lies.find(source);
-  const bool isMade = source != region.center && made != lies.end();
-  if (source == region.center) {
+  const bool isMade = !isCenter(region, source) && made != lies.end();
+  if (isCenter(region, source)) {
+    const auto [center, copy] = spots.lookup(source);
     add(center, 0, center);
     add(copy, 0, copy);
   } else if (isMade) {
@@ -233,7 +234,7 @@ SmallVector<int> Placer::findBefore(const Region &region,
   SmallVector<int> before;
   for (auto [i, source] : llvm::enumerate(sources)) {
     auto same = llvm::find(sources.take_front(i), source);
-    bool isMade = source != region.center && lies.contains(source);
+    bool isMade = !isCenter(region, source) && lies.contains(source);
     before.push_back(isMade && same != sources.take_front(i).end()
                          ? same - sources.begin()
                          : -1);
@@ -289,9 +290,11 @@ double Placer::leastReach(const Region &region, Value source, int view) {
   double &least = known->second;
   if (!isNew)
     return least;
-  if (source == region.center)
+  if (isCenter(region, source)) {
+    const auto [center, copy] = spots.lookup(source);
     return least = std::min(leastSeconds(source, center, view),
                             leastSeconds(source, copy, view));
+  }
   if (auto made = lies.find(source); made != lies.end()) {
     for (const auto &[is, lie] : made->second)
       if (lie.seconds < least)
@@ -375,7 +378,7 @@ void Placer::evaluate(const Region &region, const Placed &placed, bool asItIs,
       if (!ways.isSpent())
         consider(way);
   }
-  if (result == region.center || !isJoined(result) ||
+  if (isCenter(region, result) || !isJoined(result) ||
       uses.find(result)->second.size() == 1)
     return;
   for (auto &[view, lie] : made)
@@ -400,7 +403,7 @@ void Placer::choose(const Region &region, Value value, int view,
   SmallVector<Reach> operands(sources.size());
   join(operands, reaches);
   for (auto [source, other, how] : llvm::zip_equal(sources, before, operands))
-    if (other < 0 && source != region.center && lies.contains(source))
+    if (other < 0 && !isCenter(region, source) && lies.contains(source))
       choose(region, source, how.from, chosen);
 }
 
@@ -476,42 +479,39 @@ Placer::Solution Placer::solve(const Region &region, ArrayRef<Shared> shared,
   places.clear();
   reached.clear();
   leastReached.clear();
-  // Of the op and those before it in its tree.
+  // Of the op and those before it in its tree; and how many centers must be
+  // known for it.
   llvm::DenseMap<Value, double> least;
+  llvm::DenseMap<Value, size_t> stages;
   double all = 0;
-  SmallVector<const Placed *> later;
-  llvm::DenseSet<Value> afterCenter;
+  const size_t last = region.centers.size();
+  std::vector<SmallVector<const Placed *>> byStage(last + 1);
   for (const Placed *placed : region.ops) {
     Value result = placed->op->getResult(0);
     double sum = placed->least;
-    bool isLater = false;
+    size_t stage = 0;
     for (Value operand : placed->op->getOperands()) {
       Value source = sourceOf(operand);
-      isLater |= source == region.center || afterCenter.contains(source);
-      if (source != region.center)
+      const size_t number =
+          llvm::find(region.centers, source) - region.centers.begin();
+      if (number < last)
+        stage = std::max(stage, number + 1);
+      else
         sum += least.lookup(source);
+      stage = std::max(stage, stages.lookup(source));
     }
     least[result] = sum;
+    stages[result] = stage;
     all += placed->least;
-    if (isLater) {
-      afterCenter.insert(result);
-      later.push_back(placed);
-    }
+    byStage[stage].push_back(placed);
   }
-  // Other ops take their least work at the least.
-  auto boundOf = [&](const Placed &placed) {
-    return bound - all + least.lookup(placed.op->getResult(0));
-  };
-  for (const Placed *placed : region.ops)
-    if (!afterCenter.contains(placed->op->getResult(0)))
-      evaluate(region, *placed, asItIs, boundOf(*placed));
 
   Solution best;
   auto finish = [&](double before) {
     SmallVector<std::pair<Value, int>> ends;
     for (const Placed *placed : region.ops) {
       Value value = placed->op->getResult(0);
-      if (value == region.center || isJoined(value))
+      if (isCenter(region, value) || isJoined(value))
         continue;
       double least = kNever;
       int view = -1;
@@ -531,68 +531,72 @@ Placer::Solution Placer::solve(const Region &region, ArrayRef<Shared> shared,
     }
     if (before > bound || before >= best.seconds)
       return;
-    if (region.center && region.center.getDefiningOp() &&
-        inside.contains(region.center.getDefiningOp()))
-      ends.emplace_back(region.center, center);
+    best = {before, {}, SmallVector<Shared>(shared), waiting, {}};
+    for (Value center : region.centers) {
+      best.centers.push_back(spots.lookup(center));
+      if (inside.contains(center.getDefiningOp()))
+        ends.emplace_back(center, best.centers.back().first);
+    }
     llvm::DenseMap<Operation *, const Way *> chosen;
     for (auto [value, view] : ends)
       choose(region, value, view, chosen);
-    best = {before, center, copy, SmallVector<Shared>(shared), waiting, {}};
     for (const Placed *placed : region.ops)
       best.ways.push_back(*chosen.lookup(placed->op));
   };
-  if (!region.center) {
-    finish(0);
-    best.seconds += paid;
-    return best;
-  }
-
-  // The views in which the center may lie, and where it may have a copy: where
-  // a use has it.
-  llvm::MapVector<int, Lie> from;
-  if (auto made = lies.find(region.center); made != lies.end())
-    from = made->second;
-  else
-    from.insert({numberOf(region.center), {0, nullptr}});
-  auto solveFrom = [&](int is, int other, double before) {
-    if (ways.isSpent())
-      return;
-    // What the rest takes at the least.
-    double limit =
-        std::min(bound, best.seconds) - all + least.lookup(region.center);
-    if (before + leastSeconds(region.center, is, other) +
-            reachEnds(region.center, is, other, asItIs, true) >
-        limit)
-      return;
-    before += seconds(region.center, is, other) +
-              reachEnds(region.center, is, other, asItIs);
-    if (before > limit)
-      return;
-    center = is;
-    copy = other;
-    reached[region.center].clear();
-    leastReached[region.center].clear();
-    for (const Placed *placed : later)
+  // For each view of the first centers, what `before` is spent on in place of
+  // `work`, the least that the ops take that make them.
+  auto solveStage = [&](auto &solveNext, size_t stage, double before,
+                        double work) -> void {
+    // Other ops take their least work at the least.
+    for (const Placed *placed : byStage[stage])
       evaluate(region, *placed, asItIs,
-               boundOf(*placed) - before + least.lookup(region.center));
-    finish(before);
+               bound - all + least.lookup(placed->op->getResult(0)) - before +
+                   work);
+    if (stage == last)
+      return finish(before);
+    // The views in which the center may lie, and where it may have a copy:
+    // where a use has it, and it moves there.
+    Value center = region.centers[stage];
+    llvm::MapVector<int, Lie> from;
+    if (auto made = lies.find(center); made != lies.end())
+      from = made->second;
+    else
+      from.insert({numberOf(center), {0, nullptr}});
+    llvm::SetVector<int> needs;
+    for (const Placed *placed : region.ops)
+      for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
+        if (sourceOf(operand) == center) {
+          needs.insert(placed->now.operands[i]);
+          if (!asItIs)
+            for (const Way &way : *placed->ways)
+              needs.insert(way.operands[i]);
+        }
+    const double workThen = work + least.lookup(center);
+    auto solveFrom = [&](int is, int copy, double then) {
+      if (ways.isSpent())
+        return;
+      // What the rest takes at the least.
+      const double limit = std::min(bound, best.seconds) - all + workThen;
+      if (then + leastSeconds(center, is, copy) +
+              reachEnds(center, is, copy, asItIs, true) >
+          limit)
+        return;
+      then += seconds(center, is, copy) + reachEnds(center, is, copy, asItIs);
+      if (then > limit)
+        return;
+      spots[center] = {is, copy};
+      reached[center].clear();
+      leastReached[center].clear();
+      solveNext(solveNext, stage + 1, then, workThen);
+    };
+    for (const auto &[is, lie] : from) {
+      solveFrom(is, is, before + lie.seconds);
+      for (int copy : needs)
+        if (copy != is)
+          solveFrom(is, copy, before + lie.seconds);
+    }
   };
-  // A copy is where a use has it.
-  llvm::SetVector<int> needs;
-  for (const Placed *placed : region.ops)
-    for (auto [i, operand] : llvm::enumerate(placed->op->getOperands()))
-      if (sourceOf(operand) == region.center) {
-        needs.insert(placed->now.operands[i]);
-        if (!asItIs)
-          for (const Way &way : *placed->ways)
-            needs.insert(way.operands[i]);
-      }
-  for (const auto &[is, lie] : from) {
-    solveFrom(is, is, lie.seconds);
-    for (int other : needs)
-      if (other != is)
-        solveFrom(is, other, lie.seconds);
-  }
+  solveStage(solveStage, 0, 0, 0);
   best.seconds += paid;
   return best;
 }
