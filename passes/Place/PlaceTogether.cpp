@@ -257,6 +257,30 @@ void Placer::leaveSmall(const Region &region) {
         left.moves += seconds(source, numberOf(source), numberOf(operand));
 }
 
+/// What the region takes now at most: its ops, and each of the moves around it
+/// alone.
+double Placer::mostNow(const Region &region) {
+  double most = 0;
+  auto addUses = [&](Value value) {
+    for (OpOperand *use : uses.find(value)->second) {
+      auto written = dyn_cast<ReshardOp>(use->getOwner());
+      Value need = written ? written.getResult(0) : use->get();
+      most += seconds(value, numberOf(value), numberOf(need));
+    }
+  };
+  for (Value center : region.centers)
+    addUses(center);
+  for (const Placed *placed : region.ops) {
+    most += placed->now.work;
+    for (Value operand : placed->op->getOperands())
+      if (Value source = sourceOf(operand); !isCenter(region, source))
+        most += seconds(source, numberOf(source), numberOf(operand));
+    if (Value result = placed->op->getResult(0); !isCenter(region, result))
+      addUses(result);
+  }
+  return most;
+}
+
 /// Whether it is placed otherwise than it was.
 bool Placer::improve(const Region &region) {
   if (ways.isSpent()) {
@@ -266,14 +290,10 @@ bool Placer::improve(const Region &region) {
   inside.clear();
   copies.clear();
   waiting.clear();
-  double least = 0, most = 0;
-  for (Value center : region.centers)
-    most += atMost.lookup(center);
-  for (const Placed *placed : region.ops) {
+  double least = 0;
+  for (const Placed *placed : region.ops)
     least += placed->now.work / double(mesh.numDevices());
-    most += placed->atMost + atMost.lookup(placed->op->getResult(0));
-  }
-  if (!changed && least > most - slack) {
+  if (least > mostNow(region) - slack) {
     leaveSmall(region);
     return false;
   }
@@ -429,10 +449,7 @@ double Placer::addOp(Operation *op) {
   for (Value operand : op->getOperands())
     made.now.operands.push_back(numberOf(operand));
   made.now.result = numberOf(op->getResult(0));
-  made.now.work = made.atMost = work;
-  for (Value operand : op->getOperands())
-    if (Value source = sourceOf(operand); source != operand)
-      made.atMost += seconds(source, numberOf(source), numberOf(operand));
+  made.now.work = work;
   placed.insert({op, std::move(made)});
   return work;
 }
@@ -447,15 +464,8 @@ LeftAlone Placer::run() {
     if (!asMove(&op))
       llvm::append_range(values, op.getResults());
   }
-  for (Value value : values) {
+  for (Value value : values)
     findUses(value, uses[value]);
-    for (OpOperand *use : uses[value]) {
-      auto written = dyn_cast<ReshardOp>(use->getOwner());
-      Value need = written ? written.getResult(0) : use->get();
-      if (need != value)
-        atMost[value] += seconds(value, numberOf(value), numberOf(need));
-    }
-  }
   for (OpOperand &use : body.getTerminator()->getOpOperands())
     noteReturned(use);
   noteNeeded();

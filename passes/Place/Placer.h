@@ -32,7 +32,6 @@ private:
   struct Placed {
     mlir::Operation *op;
     Way now;
-    double atMost = 0; ///< of work and moves of operands, at first
     /// Null until a region asks; `now` may be none of them.
     const std::vector<Way> *ways = nullptr;
     double least = 0; ///< of work
@@ -130,6 +129,7 @@ private:
   }
 
   std::vector<int64_t> keyOf(const Region &region);
+  double mostNow(const Region &region);
   void leaveSmall(const Region &region);
   bool improve(const Region &region);
   mlir::Value valueOf(const Region &region, const Shared &shared);
@@ -196,7 +196,6 @@ private:
   std::map<Looks, double> works;
   llvm::DenseMap<mlir::Type, bool> onPart; ///< whether a value of the type is
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::OpOperand *>> uses;
-  llvm::DenseMap<mlir::Value, double> atMost; ///< of moves to uses, at first
   std::map<unsigned, llvm::SmallVector<Said>> saidOfReturned;
   /// What is returned, by the kind of its small move and by number.
   std::map<int, std::map<unsigned, mlir::Value>> returned;
