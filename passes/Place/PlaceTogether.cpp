@@ -17,7 +17,8 @@
 // rest does. Each op is divided in all ways over the digits of the mesh
 // (`Ways`). A value of several uses is an end of its trees, where it lies as it
 // is; then the trees around one such value are placed together, for each view
-// in which that value may lie, but for those that read what another makes.
+// in which that value may lie, but for those that read what another makes; and
+// where that gains nothing more, those around two such values next to a tree.
 // What more operands than one read of other values moves once for all of them;
 // exchanges for the operands of one op have one latency, as small moves of one
 // kind have, and those of what is returned, which wait for the end. All is done
@@ -147,9 +148,8 @@ void Placer::apply(const Region &region, const Solution &solution) {
   llvm::SmallDenseMap<Value, Value, 2> copyOfCenter;
   auto settleCenter = [&](Value center) {
     builder.setInsertionPointAfterValue(center);
-    auto [view, copy] =
-        solution.centers[llvm::find(region.centers, center) -
-                         region.centers.begin()];
+    auto [view, copy] = solution.centers[llvm::find(region.centers, center) -
+                                         region.centers.begin()];
     copyOfCenter[center] = settle(builder, center, view, copy);
   };
   auto isServed = [&](Value value) {

@@ -22,6 +22,8 @@ using layout::View;
 static constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Axes of meshes with more digits are dealt whole.
 static constexpr size_t kMaxDigits = 3;
+/// And of more than this no loops have gaps.
+static constexpr size_t kMaxWithGaps = 2;
 /// Deals of digits to loops that are tried.
 static constexpr size_t kMaxDeals = 512;
 /// What goes over links counts so much more: links are shared, and the model is
@@ -71,6 +73,10 @@ bool Ways::isMuch(size_t places) const {
   for (size_t i = 1; i <= digits.size() && deals <= kMaxDeals; ++i)
     deals *= places + i;
   return deals > kMaxDeals;
+}
+
+size_t Ways::loopsWithGaps(size_t loops) const {
+  return digits.size() > kMaxWithGaps ? 0 : loops;
 }
 
 //===----------------------------------------------------------------------===//
@@ -426,7 +432,7 @@ void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
     if (isMuch(rank + kCombiners.size()))
       return ways.clear();
     Deal deal(rank + kCombiners.size());
-    forEachDeal(digits, digits.size() > 2 ? 0 : rank, deal, [&] {
+    forEachDeal(digits, loopsWithGaps(rank), deal, [&] {
       if (isSpent())
         return;
       spend(kDeal);
@@ -463,7 +469,7 @@ void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
   if (isMuch(factors.size() + delays.size()))
     return;
   Deal deal(factors.size() + delays.size());
-  forEachDeal(digits, digits.size() > 2 ? 0 : factors.size(), deal, [&] {
+  forEachDeal(digits, loopsWithGaps(factors.size()), deal, [&] {
     if (isSpent())
       return;
     spend(kDeal);

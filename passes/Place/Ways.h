@@ -51,8 +51,9 @@ public:
   void addSmallRuns(double weight) { weightOfSmall = weight; }
 
   /// Each digit divides one loop, in every order, keeps operands partial, or
-  /// does neither. Empty where that is more than can be tried. Ops that look
-  /// the same have the same.
+  /// does neither, and may leave a gap in a loop that others divide. Empty
+  /// where that is more than can be tried. Ops that look the same have the
+  /// same.
   const std::vector<Way> &of(mlir::Operation *op);
 
   int numberOf(const layout::View &view);
@@ -98,6 +99,7 @@ private:
   /// What `time` gives, and with small runs too what it gives for these.
   double sum(llvm::function_ref<double()> time);
   bool isMuch(size_t places) const;
+  size_t loopsWithGaps(size_t loops) const;
   std::optional<bool> isSlice(mlir::Value value, int from, int to) const;
   layout::Shape smallShapeOf(mlir::Value value);
   int shapeOf(mlir::Value value);

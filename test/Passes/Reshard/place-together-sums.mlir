@@ -36,7 +36,7 @@ func.func @added_before(%a: !columns, %b: !blocks, %c: !columns) -> !t {
 // Four rows on six devices are no stage of a pipeline.
 // REMARK: remark: places ops together: {{.*}}, 5.00{{.*}} us; otherwise
 // CHECK-LABEL: @fewer_rows_than_devices
-// CHECK: tv.add {{.*}} -> tensor<4x16xf32, {{.*}} partial = [(x, y) : sum]>>
+// CHECK: tv.add {{.*}} -> tensor<4x16xf32, {{.*}} partial = [y : sum]>>
 // CHECK: tv.add {{.*}} -> tensor<4x16xf32, {{.*}} partial = [(x, y) : sum]>>
 // CHECK-NEXT: tv.reshape
 // CHECK-NEXT: tv.reshard
