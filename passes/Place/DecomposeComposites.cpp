@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Place/ChoosePlacement.h"
 #include "Place/Passes.h"
 #include "TensorView/TensorView.h"
 
@@ -54,6 +55,23 @@ static bool isParameter(const layout::Rule &rule, size_t i) {
          });
 }
 
+/// Whether `op`, whose operands are not cut, takes no longer than two moves of
+/// next to nothing, which its core ops need at the least: then a device makes
+/// whole results, of which it has parts for nothing.
+static bool isQuick(ShardingRuleOpInterface op) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  auto hasView = [](Type type) { return bool(tv::getView(type)); };
+  if (!function || !llvm::all_of(op->getOperandTypes(), hasView))
+    return false;
+  FailureOr<Moves> moves = Moves::get(function);
+  FailureOr<Placement> actual = getActualPlacement(op);
+  if (failed(moves) || failed(actual))
+    return false;
+  Result<Placement> whole = followOperands(op, *actual, 0);
+  return whole &&
+         getWork(op, *whole, *moves) <= 2 * moves->getMachine().latency;
+}
+
 static bool cutsSequential(ShardingRuleOpInterface op) {
   layout::Rule rule = op.getShardingRule();
   for (auto [i, type] : llvm::enumerate(op->getOperandTypes()))
@@ -61,7 +79,7 @@ static bool cutsSequential(ShardingRuleOpInterface op) {
       return true;
   for (auto [i, type] : llvm::enumerate(op->getResultTypes()))
     if (cutsSequential(type, rule.results[i], rule))
-      return true;
+      return !isQuick(op);
   return false;
 }
 

@@ -21,7 +21,8 @@ def DecomposeCompositesPass : Pass<"tv-decompose-composites"> {
     A composite such as `tv.softmax` or `tv.layer_norm` needs the dimension that it
     normalizes whole on each device. Where a view splits it, the composite becomes
     the core ops that define it, whose reductions may be split. Their values have no
-    view yet: propagate again.
+    view yet: propagate again. One of which results alone are split stays where it takes
+    no longer than two latencies, which its sums would: each device makes them whole.
 
     ```mlir
     #m = #tv.mesh<tp = 2>

@@ -6,6 +6,7 @@
 #m = #tv.mesh<x = 2>
 #rows = #tv.view<#m, [did(x) * _, _]>
 #columns = #tv.view<#m, [_, did(x) * _]>
+#whole = #tv.view<#m, [_, _]>
 #flat = #tv.view<#m, [flat(2) did(x) * _]>
 
 // The maximum first, then the sum: both may be split. Only the values of the
@@ -23,6 +24,20 @@ func.func @softmax_split(%x: tensor<4x8xf32, #columns>) -> tensor<4x8xf32, #colu
   // CHECK: arith.divf
   %r = tv.softmax %x dim 1 : (tensor<4x8xf32, #columns>) -> tensor<4x8xf32, #columns>
   return %r : tensor<4x8xf32, #columns>
+}
+
+// Each device makes the whole result sooner than two sums come together, but not a large one.
+// CHECK-LABEL: func.func @softmax_of_whole
+// CHECK-NEXT: tv.softmax
+func.func @softmax_of_whole(%x: tensor<4x8xf32, #whole>) -> tensor<4x8xf32, #columns> {
+  %r = tv.softmax %x dim 1 : (tensor<4x8xf32, #whole>) -> tensor<4x8xf32, #columns>
+  return %r : tensor<4x8xf32, #columns>
+}
+// CHECK-LABEL: func.func @large_softmax_of_whole
+// CHECK-NEXT: tv.reduce max
+func.func @large_softmax_of_whole(%x: tensor<8192x8192xf32, #whole>) -> tensor<8192x8192xf32, #columns> {
+  %r = tv.softmax %x dim 1 : (tensor<8192x8192xf32, #whole>) -> tensor<8192x8192xf32, #columns>
+  return %r : tensor<8192x8192xf32, #columns>
 }
 
 // CHECK-LABEL: func.func @softmax_whole
