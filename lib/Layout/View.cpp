@@ -265,9 +265,9 @@ Status layout::verify(const View &view, const Shape &shape, const Mesh &mesh) {
     return Error{"alloc names each of the " + text(view.dims.size()) +
                  " local dimensions once, outermost in memory first"};
   if (!view.priority.empty() && view.priority.size() != view.dims.size())
-    return Error{"priority has " + text(view.priority.size()) +
-                 " entries; it needs one for each of the " +
-                 text(view.dims.size()) + " dimensions of the view"};
+    return Error{"priority needs a number for each of the " +
+                 text(view.dims.size()) + " dimensions of the view, not " +
+                 text(view.priority.size())};
   for (int64_t wish : view.priority)
     if (wish < 0)
       return Error{"priority " + text(wish) + " is negative; 0 is strongest"};

@@ -95,10 +95,11 @@ Result<int64_t> Moves::lowerBound(Value value, const View &from, const View &to,
 
 Result<layout::Plan> Moves::planBetween(Value value, ViewAttr from,
                                         ViewAttr to) const {
-  layout::Move move{getMaxShape(value), ExtentAnalysis::getElementBytes(value)};
+  const layout::Shape shape = getMaxShape(value);
   const layout::Mesh &mesh = from.getLayoutMesh();
-  move.from = layout::canonicalize(from.getView(), move.shape, mesh);
-  move.to = layout::canonicalize(to.getView(), move.shape, mesh);
+  layout::Move move{shape, ExtentAnalysis::getElementBytes(value),
+                    layout::canonicalize(from.getView(), shape, mesh),
+                    layout::canonicalize(to.getView(), shape, mesh)};
   move.from.alloc = move.to.alloc = std::nullopt;
   move.fromMesh = mesh;
   move.toMesh = to.getLayoutMesh();

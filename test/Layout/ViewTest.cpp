@@ -160,8 +160,8 @@ TEST(View, VerifierErrors) {
             "alloc names each of the 2 local dimensions once, outermost in "
             "memory first");
   EXPECT_EQ(message("[_, _], priority = [0]", {4, 4}),
-            "priority has 1 entries; it needs one for each of the 2 dimensions "
-            "of the view");
+            "priority needs a number for each of the 2 dimensions of the view, "
+            "not 1");
   View foreign = makeView("[did(tp) * _]", mesh);
   foreign.dims[0].product[0].sub.axis = 7;
   auto status = verify(foreign, {4}, mesh);
