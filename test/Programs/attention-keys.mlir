@@ -37,7 +37,7 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
 // CHECK: return
 // RAN tp=1: nothing
 // RAN tp=2: all-gather 48 bytes 0 copies, all-to-all 192 bytes 0 copies
-// RAN tp=3: all-to-all 32 bytes 2 copies, all-to-all 32 bytes 2 copies, all-to-all 256 bytes 2 copies
+// RAN tp=3: all-to-all 32 bytes 2 copies, all-to-all 256 bytes 2 copies
 // RAN tp=4: all-to-all 36 bytes 0 copies, all-gather 36 bytes 0 copies, all-to-all 288 bytes 2 copies
 #m = #tv.mesh<tp = 2>
 !q = tensor<1x4x3x4xf32, #tv.view<#m, [_, _, _, _]>>

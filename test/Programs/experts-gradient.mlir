@@ -57,9 +57,9 @@ func.func @main(%x: !x, %experts: !choice {tv.range = [0, 6]}, %weights: !weight
 // CHECK: comm.all_gather
 // CHECK: return
 // RAN ep=1: nothing
-// RAN ep=2: all-gather of 2 288 bytes 0 copies, all-gather 576 bytes 0 copies, reduce-scatter of 2 1152 bytes 0 copies, all-reduce of 2 76 bytes 0 copies, all-gather 576 bytes 0 copies
-// RAN ep=3: all-gather of 2 432 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter of 2 1536 bytes 0 copies, all-reduce of 2 104 bytes 0 copies, all-gather 768 bytes 0 copies
-// RAN ep=4: all-gather of 2 432 bytes 0 copies, all-gather 1152 bytes 0 copies, reduce-scatter of 2 2304 bytes 0 copies, all-reduce of 2 124 bytes 0 copies, all-gather 1152 bytes 0 copies
+// RAN ep=2: all-gather of 2 288 bytes 0 copies, all-gather 576 bytes 0 copies, all-reduce of 3 2308 bytes 0 copies, all-gather 576 bytes 0 copies
+// RAN ep=3: all-gather of 2 432 bytes 0 copies, all-gather 768 bytes 0 copies, all-reduce of 3 3080 bytes 0 copies, all-gather 768 bytes 0 copies
+// RAN ep=4: all-gather of 2 432 bytes 0 copies, all-gather 1152 bytes 0 copies, all-reduce of 3 3468 bytes 0 copies, all-gather 1152 bytes 0 copies
 #m = #tv.mesh<ep = 2>
 !x = tensor<7x16xf32, #tv.view<#m, [did(ep) * _, _]>>
 !choice = tensor<7x2xi32, #tv.view<#m, [did(ep) * _, _]>>

@@ -77,9 +77,9 @@ func.func @main(%x: !in, %g1: !vec {tv.role = "weight"}, %b1: !vec {tv.role = "w
 // CHECK: comm.reduce_scatter
 // CHECK: :6 = comm.all_reduce
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 512 bytes 1 copies, all-reduce 1024 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-reduce of 6 384 bytes 0 copies
-// RAN tp=3: all-gather 768 bytes 1 copies, all-reduce 1368 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-reduce of 6 528 bytes 0 copies
-// RAN tp=4: all-gather 768 bytes 1 copies, all-reduce 1536 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-reduce of 6 576 bytes 0 copies
+// RAN tp=2: all-gather 512 bytes 1 copies, all-reduce 1024 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 1 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-reduce of 5 320 bytes 0 copies
+// RAN tp=3: all-gather 768 bytes 1 copies, all-reduce 1368 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-reduce of 5 440 bytes 0 copies
+// RAN tp=4: all-gather 768 bytes 1 copies, all-reduce 1536 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-reduce of 5 480 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !in = tensor<2x8x16xf32, #tv.view<#m, [_, did(tp) * _, _]>>
 !vec = tensor<16xf32, #tv.view<#m, [_]>>
