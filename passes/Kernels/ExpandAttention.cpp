@@ -101,8 +101,8 @@ template <typename Op> static void foldBlocks(Op op) {
   if (!op.getBlockMask())
     return;
   // One that is made of mask_mod says no more.
-  if (op.getMaskMod().empty() ||
-      !op.getBlockMask().template getDefiningOp<tv::BlockMaskOp>())
+  auto made = op.getBlockMask().template getDefiningOp<tv::BlockMaskOp>();
+  if (op.getMaskMod().empty() || !made)
     setMask(op,
             [&](OpBuilder &b, ValueRange at) { return inlineMask(op, b, at); });
   op.getBlockMaskMutable().clear();

@@ -119,12 +119,13 @@ struct ExpandComposites
     decided.clear();
     target = &plan::getTarget(getOperation());
     // While it is there that a block mask says what mask_mod does.
-    for (Operation &op : getOperation().getBody().getOps())
-      TypeSwitch<Operation *>(&op).Case<tv::AttentionOp, tv::AttentionGradOp>(
-          [](auto attention) {
-            if (attention.getBlocks() && !knowsBlocks(attention))
-              foldBlockMask(attention);
-          });
+    auto fold = [&]<typename Op>() {
+      for (auto op : getOperation().getBody().template getOps<Op>())
+        if (op.getBlocks() && !knowsBlocks(op))
+          foldBlockMask(op);
+    };
+    fold.template operator()<tv::AttentionOp>();
+    fold.template operator()<tv::AttentionGradOp>();
     // Expansions may hold composites themselves.
     bool changed = true;
     while (changed) {
