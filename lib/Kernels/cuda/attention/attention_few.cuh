@@ -68,7 +68,7 @@ struct FewConfig {
   using Share = StepShare<Threads, Pipes>;
   /// Of few steps a pipe has one under way: with more, memory serves some
   /// multiprocessors long before others (8 sequences of 4096 keys, on an H200:
-  /// two have 0.95 of the speed of one, three 0.88).
+  /// two have 0.95 of the speed of one, three 0.87).
   TSR_DEVICE int stages(Share const &share) {
     return share.steps < 32 * share.pipes ? 1 : Stages;
   }
