@@ -67,8 +67,6 @@ LogicalResult BlockWalksOp::verify() {
     return emitOpError() << "has a mask of " << mask << " for " << of[0]
                          << " queries and " << of[1] << " keys in blocks of "
                          << blocks[0] << " and " << blocks[1];
-  if (getGroup() < 1)
-    return emitOpError() << "has groups of " << getGroup() << " heads";
   auto walks = cast<MemRefType>(getWalks().getType());
   if (walks.getRank() == 4 && (walks.getDimSize(0) != mask.getDimSize(0) ||
                                walks.getDimSize(1) != mask.getDimSize(1)))
@@ -168,16 +166,6 @@ static LogicalResult verifyWalksOfMask(LaunchOp launch, AttentionGradOp grad,
     return fail(order.getCausal() ? "a causal attention for one that is not"
                                   : "an attention that is not causal for one "
                                     "that is");
-  // As EmitKernels makes them: of all heads of a group, of which a device may
-  // have a part.
-  auto mask = cast<MemRefType>(order.getMask().getType());
-  if (!query.isDynamicDim(1) && key.getDimSize(1) > 0) {
-    const int64_t group =
-        mask.getDimSize(1) == 1 ? 1 : query.getDimSize(1) / key.getDimSize(1);
-    if (int64_t(order.getGroup()) % group != 0)
-      return fail("groups of ", order.getGroup(), " heads for groups of ",
-                  group);
-  }
   Value from = getGiven(maker, order.getMask()),
         own = getGiven(launch, getMask(grad));
   if (from && own && !tv::areSame(from, own, skipCopies))

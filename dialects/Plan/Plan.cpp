@@ -418,6 +418,33 @@ LogicalResult AttentionOp::verify() {
   return verifyFunctor(*this, getMaskMod(), "mask_mod", 0, boolean);
 }
 
+/// Query heads that share keys have gradients of keys and values each.
+static LogicalResult verifySharedKeys(AttentionGradOp op) {
+  auto query = cast<MemRefType>(op.getQuery().getType());
+  const std::pair<Value, Value> sides[] = {
+      {op.getKey(), op.getKeyGradOfHeads()},
+      {op.getValue(), op.getValueGradOfHeads()}};
+  for (auto [side, ofHeads] : sides) {
+    auto type = cast<MemRefType>(side.getType());
+    if (!ofHeads) {
+      if (type.getDimSize(1) != query.getDimSize(1))
+        return op.emitOpError()
+               << "needs memory for the gradients of each query head, 'heads', "
+                  "as these share keys: "
+               << query << " and " << type;
+      continue;
+    }
+    SmallVector<int64_t> shape(type.getShape());
+    shape[1] = query.getDimSize(1);
+    auto own = cast<MemRefType>(ofHeads.getType());
+    if (own.getShape() != ArrayRef(shape) ||
+        own.getElementType() != type.getElementType())
+      return op.emitOpError() << "has gradients of heads in " << own << " for "
+                              << query << " and " << type;
+  }
+  return success();
+}
+
 LogicalResult AttentionGradOp::verify() {
   Type number = Float32Type::get(getContext());
   Type boolean = IntegerType::get(getContext(), 1);
@@ -448,6 +475,8 @@ LogicalResult AttentionGradOp::verify() {
     return failure();
   if (getScoreMod().empty() != getScoreGrad().empty())
     return emitOpError() << "must have both score_mod and score_grad, or none";
+  if (failed(verifySharedKeys(*this)))
+    return failure();
   auto scratch = cast<MemRefType>(getScratch().getType());
   if (scratch.getRank() != 4 || !scratch.getElementType().isF32())
     return emitOpError() << "scratch must have rank 4 and elements of f32, not "

@@ -394,12 +394,18 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
     tiles of 128 keys more for each sum by distance. With `tiles` it has 128 rows more for
     each sequence, with `blocks` as many as n * (m + m / 32 + 8) numbers take, of n tiles of
     128 keys and m blocks of 64 queries.
+
+    Where query heads share keys, the gradients of keys and values are made for each of
+    them, in the tensors' type, `by %scratch heads %dk_heads, %dv_heads` of [B, H, T, D]
+    and [B, H, T, D of the values], and added up: rounded once a head, then once more.
   }];
   let arguments = (ins AnyMemRef:$grad, AnyMemRef:$query, AnyMemRef:$key,
                        AnyMemRef:$value, AnyMemRef:$output, AnyMemRef:$lse,
                        Optional<AnyMemRef>:$lseGrad, AnyMemRef:$queryGrad,
                        AnyMemRef:$keyGrad, AnyMemRef:$valueGrad,
-                       AnyMemRef:$scratch, Variadic<AnyMemRef>:$sums,
+                       AnyMemRef:$scratch, Optional<AnyMemRef>:$keyGradOfHeads,
+                       Optional<AnyMemRef>:$valueGradOfHeads,
+                       Variadic<AnyMemRef>:$sums,
                        DefaultValuedAttr<StrArrayAttr, "{}">:$sumsBy,
                        Optional<AnyMemRef>:$tiles, Optional<AnyMemRef>:$walks,
                        Optional<I64>:$seed, Optional<I64>:$stream,
@@ -413,6 +419,7 @@ def Plan_AttentionGradOp : Op<Plan_Dialect, "attention_grad",
   let assemblyFormat = [{
     $grad `,` $query `,` $key `,` $value `,` $output `,` $lse (`dlse` $lseGrad^)?
     `to` $queryGrad `,` $keyGrad `,` $valueGrad `by` $scratch
+    (`heads` $keyGradOfHeads^ `,` $valueGradOfHeads)?
     (`sums` $sums^ $sumsBy)? `scale` `(` $scale `)` (`causal` $causal^)?
     (`dropout` `(` $dropout^ `)` `seed` $seed `stream` $stream)?
     (`step` $step^)?
@@ -436,21 +443,19 @@ def Plan_BlockWalksOp : Op<Plan_Dialect, "block_walks"> {
     add to blocks of 64 queries, in one order in every run:
 
     ```mlir
-    plan.block_walks %mask to %walks of [8192, 8192] blocks [128, 128] group 1 causal
+    plan.block_walks %mask to %walks of [8192, 8192] blocks [128, 128] causal
         : memref<1x1x64x64xi8> to memref<1x1x2x9216xi32>
     ```
     `mask` is a block mask [B or 1, H or 1, M, N] of so many queries and keys. For n tiles
     and m blocks of queries, `walks` [B or 1, H or 1, 2, n (m + m / 32 + 8)] has, for each
     of the mask's heads, the order in which tiles are launched and that in which each goes
     through its blocks of queries, with how many tiles add to a block before it: once from
-    the first queries on, once from the last (`BlockWalks` of attention_walks.cuh). A
-    `group` of so many heads has the same keys, and tiles of all of them at once: they are
-    launched as those of its first.
+    the first queries on, once from the last (`BlockWalks` of attention_walks.cuh).
   }];
   let arguments = (ins AnyMemRef:$mask, AnyMemRef:$walks, DenseI64ArrayAttr:$of,
-                       DenseI64ArrayAttr:$blocks, I64Attr:$group, UnitAttr:$causal);
+                       DenseI64ArrayAttr:$blocks, UnitAttr:$causal);
   let assemblyFormat = [{
-    $mask `to` $walks `of` $of `blocks` $blocks `group` $group (`causal` $causal^)?
+    $mask `to` $walks `of` $of `blocks` $blocks (`causal` $causal^)?
     attr-dict `:` type($mask) `to` type($walks)
   }];
   let hasVerifier = 1;

@@ -224,10 +224,12 @@ static void emitMaskHead(KernelEmitter &emitter, tv::AttentionGradOp op,
 }
 
 void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                                Value walks, Type scratchType) {
+                                Value walks, TypeRange scratchTypes) {
   for (Value result : op->getResults())
     emitter.addOutput(result);
-  Value scratch = emitter.addScratch(scratchType);
+  SmallVector<Value> scratch(3);
+  for (auto [memory, type] : llvm::zip(scratch, scratchTypes))
+    memory = emitter.addScratch(type);
   OpBuilder &b = emitter.builder();
   auto argument = [&](Value value) {
     return value ? emitter.argument(value) : Value();
@@ -250,10 +252,10 @@ void tessera::emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
       argument(op.getKey()), argument(op.getValue()), argument(op.getOutput()),
       argument(op.getLse()), argument(op.getLseGrad()),
       argument(op.getQueryGrad()), argument(op.getKeyGrad()),
-      argument(op.getValueGrad()), scratch, sums, b.getStrArrayAttr(sumsBy),
-      argument(op.getTiles()), argument(walks), dropout.seed, dropout.stream,
-      dropout.step, op.getScaleAttr(), getCausal(op), op.getDropoutAttr(),
-      op.getBlocksAttr());
+      argument(op.getValueGrad()), scratch[0], scratch[1], scratch[2], sums,
+      b.getStrArrayAttr(sumsBy), argument(op.getTiles()), argument(walks),
+      dropout.seed, dropout.stream, dropout.step, op.getScaleAttr(),
+      getCausal(op), op.getDropoutAttr(), op.getBlocksAttr());
   emitMods(emitter, op, op.getQueryGrad(),
            {{&op.getScoreMod(), &attention.getScoreMod(), 1},
             {&op.getScoreGrad(), &attention.getScoreGrad(), 2}},

@@ -554,13 +554,8 @@ FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
   };
   const int64_t queries = extentOf(op.getQuery(), 2),
                 keys = extentOf(op.getKey(), 2);
-  // Heads that a mask does not tell apart are of one order.
-  const int64_t group =
-      tv::getGlobalShape(mask.getType())[1] == 1
-          ? 1
-          : extentOf(op.getQuery(), 1) / extentOf(op.getKey(), 1);
   ArrayAttr key = builder.getArrayAttr(
-      {builder.getDenseI64ArrayAttr({queries, keys, group}), op.getBlocksAttr(),
+      {builder.getDenseI64ArrayAttr({queries, keys}), op.getBlocksAttr(),
        builder.getBoolAttr(op.getCausal())});
   Value &walks = allWalks[{mask, key}];
   if (walks)
@@ -580,7 +575,7 @@ FailureOr<Value> Emitter::getWalks(tv::AttentionGradOp op) {
             emitter.builder(), op.getLoc(), emitter.argument(mask),
             emitter.argument(result),
             builder.getDenseI64ArrayAttr({queries, keys}), op.getBlocksAttr(),
-            builder.getI64IntegerAttr(group), op.getCausalAttr());
+            op.getCausalAttr());
       })))
     return failure();
   walks = made.lookup(result);
@@ -624,7 +619,14 @@ LogicalResult Emitter::emitAttention(tv::AttentionGradOp op) {
             llvm::divideCeil(3 * llvm::divideCeil(*keys.getStatic(), 128), 2);
   shape.add(getMost(query, 2) + layout::Extent(128 * (1 + sequences)));
   shape.add(layout::Extent(columns + more));
-  Type scratch = shape.type(builder.getF32Type());
+  SmallVector<Type> scratch = {shape.type(builder.getF32Type())};
+  if (LocalShape(op.getKey()).extents[1] != query.extents[1])
+    for (Value tensor : {op.getKey(), op.getValue()}) {
+      LocalShape ofHeads = query.take({0, 1});
+      for (int64_t dim : {2, 3})
+        ofHeads.add(LocalShape(tensor), dim);
+      scratch.push_back(ofHeads.type(getElementTypeOrSelf(tensor)));
+    }
   FailureOr<Value> walks = getWalks(op);
   if (failed(walks))
     return failure();

@@ -32,9 +32,10 @@ inline constexpr int64_t kMostNarrowDepth = 128;
 /// two if the log-sum-exp is used.
 void emitAttention(KernelEmitter &emitter, tv::AttentionOp op);
 /// The same of its gradient, with sums for captured tensors: its results, and
-/// scratch memory. `walks` are those of its block mask, or null.
+/// scratch memory: its own, and where query heads share keys, the gradients of
+/// keys and values of each. `walks` are those of its block mask, or null.
 void emitAttentionGrad(KernelEmitter &emitter, tv::AttentionGradOp op,
-                       mlir::Value walks, mlir::Type scratch);
+                       mlir::Value walks, mlir::TypeRange scratch);
 
 /// What an op is called in reports.
 llvm::StringRef getSource(mlir::Operation *op);

@@ -12,7 +12,7 @@
 // RUN: tessera-opt %t/plain.mlir %{flash} --interpret=1 -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // EQUAL: interpret: @main equals the source on
 
-// ALL: %[[F:.*]]:4 = plan.launch @attention_grad_0(
+// ALL: %[[F:.*]]:6 = plan.launch @attention_grad_0(
 // ALL: plan.choose "attention" of "flash"(%[[F]]#0, %[[F]]#1, %[[F]]#2), "math"({{.*}}) without {cudnn = "it has a gradient of the log-sum-exp"} from "tv.attention_grad" on "[?, 4, ?, 64] [?, 2, ?, 64] [?, 2, ?, 64] bf16 scale 0.125 causal score_mod mask_mod" :
 // ON-CPU-NOT: plan.attention_grad
 // ON-CPU: plan.choose "attention" of "math"() without {cudnn = "it is for cuda:sm_90a and cuda:sm_XY from sm_80 on", flash = "it is for cuda:sm_90a"} from "tv.attention_grad" on "{{[^"]*}}"{{$}}
@@ -81,7 +81,7 @@ func.func @main(%do: !q {tv.name = "do", tv.dims = ["b", "s"]},
 // SPLIT: score_grad (%{{[^:]*}}: f32, %[[DY:[^:]*]]: f32,
 // SPLIT: %[[DS:.*]] = arith.mulf %[[DY]],
 // SPLIT-NEXT: tv.yield %[[DS]]
-// SPLIT: %[[F:.*]]:4 = plan.launch @attention_grad_0(
+// SPLIT: %[[F:.*]]:6 = plan.launch @attention_grad_0(
 // SPLIT-NOT: plan.copy
 // SPLIT: plan.choose "attention" of "flash"()
 // SPLIT-NEXT: return %[[F]]#0, %[[F]]#1, %[[F]]#2

@@ -235,7 +235,8 @@ bool Kernel::runAttentionGrad(const Step &step) {
     kScratch = 9,
     kSums
   };
-  const int numSums = op.getSums().size(), lseGrad = kSums + numSums;
+  const int numSums = op.getSums().size(), lseGrad = kSums + numSums,
+            ofHeads = step.tensors.size() - bool(op.getTiles()) - 2;
   auto shapeOf = [&](int n) -> const Shape & {
     return memrefs[step.tensors[n]].shape;
   };
@@ -350,10 +351,14 @@ bool Kernel::runAttentionGrad(const Step &step) {
     addRow(2, {b, group, t, 0}, weight * *factor, grad);
   }
   // Whatever the kernel leaves there.
-  const Shape &own = shapeOf(kScratch);
-  for (int64_t i = 0, e = numElements(own); i < e; ++i)
-    if (!writeReal(step, step.tensors[kScratch], delinearize(i, own), 0))
-      return false;
+  // Its own memory: what it leaves there is no one's.
+  SmallVector<int> scratch = {kScratch};
+  if (op.getKeyGradOfHeads())
+    scratch.append({ofHeads, ofHeads + 1});
+  for (int n : scratch)
+    for (int64_t i = 0, e = numElements(shapeOf(n)); i < e; ++i)
+      if (!writeReal(step, step.tensors[n], delinearize(i, shapeOf(n)), 0))
+        return false;
   for (auto [output, all] : llvm::zip_equal(outputs, sums))
     for (auto [i, sum] : llvm::enumerate(all))
       if (failed || !writeReal(step, step.tensors[output],

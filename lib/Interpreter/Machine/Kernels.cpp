@@ -150,7 +150,8 @@ FailureOr<Step> Kernel::compile(Operation *op) {
             attention.getValueGrad(), attention.getScratch()};
         llvm::append_range(tensors, attention.getSums());
         tensors.append({attention.getLseGrad(), attention.getStep(),
-                        attention.getTiles()});
+                        attention.getKeyGradOfHeads(),
+                        attention.getValueGradOfHeads(), attention.getTiles()});
         return done(useAttention(
             op, tensors, {attention.getSeed(), attention.getStream()}, step));
       })

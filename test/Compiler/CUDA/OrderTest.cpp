@@ -65,7 +65,7 @@ struct Step {
   bool trails;
 };
 struct Launched {
-  int n, keyHead, batch;
+  int n, head, batch;
   std::vector<Step> steps;
 };
 template <class C> struct Launch {
@@ -80,15 +80,13 @@ template <class C> void plan(Launch<C> launch) {
     const typename C::Tile t = bwd_tile<C>(p, sections, id);
     if (t.n < 0)
       return;
-    Launched tile = {t.n, t.key_head, t.batch, {}};
-    for (int head = t.head; head < t.head_end; ++head) {
-      const BwdRows<C> rows(p, t.batch, head, t.n);
-      for (int i = rows.begin; i < rows.end; ++i) {
-        const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
-        const BwdRank rank = bwd_rank<C>(p, t, head, m);
-        tile.steps.push_back({t.batch, head, m, rank.before, rank.after,
-                              bwd_trails<C>(p, t, rows, head, m)});
-      }
+    Launched tile = {t.n, t.head, t.batch, {}};
+    const BwdRows<C> rows(p, t);
+    for (int i = rows.begin; i < rows.end; ++i) {
+      const int m = t.rows_down ? rows.begin + rows.end - 1 - i : i;
+      const BwdRank rank = bwd_rank<C>(p, t, m);
+      tile.steps.push_back({t.batch, t.head, m, rank.before, rank.after,
+                            bwd_trails<C>(p, t, rows, m)});
     }
     if (threadIdx.x == 0)
       launch.tiles->push_back(tile);
@@ -132,7 +130,7 @@ std::string check(const Params<Config<Mods, D>> &p, Random &random) {
   emulation::launch<Launch<C>, plan<C>>(1, 32, launch);
   std::map<std::array<int, 3>, int> launched, counts;
   for (const Launched &tile : tiles) {
-    if (++launched[{tile.batch, tile.keyHead, tile.n}] > 1)
+    if (++launched[{tile.batch, tile.head, tile.n}] > 1)
       return "a tile is launched twice";
     for (const Step &s : tile.steps)
       if (s.rank != counts[{s.batch, s.head, s.m}]++)
@@ -141,7 +139,7 @@ std::string check(const Params<Config<Mods, D>> &p, Random &random) {
                ": rank " + std::to_string(s.rank);
   }
   const int columns = (p.keys + C::BN - 1) / C::BN;
-  if (tiles.size() != size_t(columns) * p.key_heads * p.batch)
+  if (tiles.size() != size_t(columns) * p.heads * p.batch)
     return "tiles are missing";
   // The last kernel waits for so many.
   const int blocks = (p.queries + C::BM - 1) / C::BM;

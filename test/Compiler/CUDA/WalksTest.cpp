@@ -31,16 +31,16 @@ using namespace tessera;
 namespace {
 /// What a mask is of.
 struct Extents {
-  int batch, heads, group, queries, keys;
+  int batch, heads, queries, keys;
 };
 Extents drawExtents(Random &random, int mostRows) {
-  const int group = draw(random, 1, 4), keyHeads = draw(random, 1, 2);
+  const int heads = draw(random, 1, 8);
   auto rows = [&] {
     return draw(random, 0, 9) ? draw(random, 1, mostRows)
                               : draw(random, 0, 130);
   };
   const int queries = rows(), keys = rows();
-  return {draw(random, 1, 2), group * keyHeads, group, queries, keys};
+  return {draw(random, 1, 2), heads, queries, keys};
 }
 
 /// Whether a block has pairs: chance, a window, documents, a checkerboard, all
@@ -121,21 +121,18 @@ BwdWait waitOf(int batch, int head, int n, int step) {
 /// Tiles of keys that add in turn, so many resident at a time, as those of
 /// attention_bwd.cuh: what is said of a wait without an end.
 template <class Mask>
-std::string addInTurn(const Mask &mask, int batch, int first, bool last,
+std::string addInTurn(const Mask &mask, int batch, int head, bool last,
                       size_t resident) {
-  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
-  std::vector<int> counters(mask.group * own.blocks);
+  const BlockWalks<int> own = walksOf(mask, batch, head, last, 1);
+  std::vector<int> counters(own.blocks);
   std::vector<std::vector<BwdWait>> running; // what each has to do, backward
-  auto counter = [&](const BwdWait &wait) -> int & {
-    return counters[(wait.head - first) * own.blocks + wait.m];
-  };
+  auto counter = [&](const BwdWait &wait) -> int & { return counters[wait.m]; };
   for (int drawn = 0; drawn < own.tiles || !running.empty();) {
     if (running.size() < resident && drawn < own.tiles) {
       const int launched = own.launched[drawn++];
       std::vector<BwdWait> &steps = running.emplace_back();
-      for (int head = first; head < first + mask.group; ++head)
-        for (int *step : stepsOf(mask, batch, head, last, launched))
-          steps.push_back(waitOf(batch, head, launched / 2, *step));
+      for (int *step : stepsOf(mask, batch, head, last, launched))
+        steps.push_back(waitOf(batch, head, launched / 2, *step));
       std::reverse(steps.begin(), steps.end());
       continue;
     }
@@ -161,13 +158,12 @@ template <class Mask>
 std::string checkBroken(Random &random, const Mask &mask) {
   const int batch = draw(random, 0, mask.batch - 1);
   const int head = draw(random, 0, mask.heads - 1);
-  const int first = head / mask.group * mask.group;
   const bool last = draw(random, 0, 1);
-  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
+  const BlockWalks<int> own = walksOf(mask, batch, head, last, 1);
   const int launched = own.launched[draw(random, 0, own.tiles - 1)];
   const std::vector<int *> steps = stepsOf(mask, batch, head, last, launched);
   for (size_t resident : {1, 3, 1 << 30}) {
-    if (std::string said = addInTurn(mask, batch, first, last, resident);
+    if (std::string said = addInTurn(mask, batch, head, last, resident);
         !said.empty())
       return said;
     if (steps.empty())
@@ -176,7 +172,7 @@ std::string checkBroken(Random &random, const Mask &mask) {
     BwdWait wait = waitOf(batch, head, launched / 2, step);
     wait.count = wait.rank++;
     step += 1 << 16;
-    const std::string said = addInTurn(mask, batch, first, last, resident);
+    const std::string said = addInTurn(mask, batch, head, last, resident);
     step -= 1 << 16;
     if (said != endless(wait))
       return "not " + endless(wait) + "but " + said;
@@ -184,49 +180,45 @@ std::string checkBroken(Random &random, const Mask &mask) {
   return "";
 }
 
-/// What is wrong with the walks of the heads that have the keys of head
-/// `first`, from the first queries on or from the last; read as
-/// attention_bwd_order.cuh does.
+/// What is wrong with the walks of a head, from the first queries on or from
+/// the last; read as attention_bwd_order.cuh does.
 template <class Mask>
-std::string check(const Mask &mask, int batch, int first, bool last) {
-  const BlockWalks<int> own = walksOf(mask, batch, first, last, 1);
+std::string check(const Mask &mask, int batch, int head, bool last) {
+  const BlockWalks<int> own = walksOf(mask, batch, head, last, 1);
   if (*own.reads < 0 || *own.reads > mask.queries)
     return "reads " + std::to_string(*own.reads) + " rows of queries";
   std::vector<int> place(own.tiles, -1), passes(own.tiles);
   for (int i = 0; i < own.tiles; ++i) {
     const int n = own.launched[i] / 2;
     if (own.launched[i] < 0 || n >= own.tiles || place[n] >= 0)
-      return name("no order of launch", batch, first, 0, n);
+      return name("no order of launch", batch, head, 0, n);
     place[n] = i, passes[n] = own.launched[i] % 2 + 1;
   }
-  for (int head = first; head < first + mask.group; ++head) {
-    std::vector<std::vector<int>> places(own.blocks); // by ranks
-    for (int n = 0; n < own.tiles; ++n) {
-      std::vector<bool> walked(own.blocks);
-      for (int *step :
-           stepsOf(mask, batch, head, last, 2 * n + passes[n] - 1)) {
-        const int m = *step & 0xffff;
-        const size_t rank = uint32(*step) >> 16;
-        if (m >= own.blocks || walked[m])
-          return name("beyond the end, or twice", batch, head, m, n);
-        walked[m] = true;
-        places[m].resize(std::max(places[m].size(), rank + 1), -1);
-        if (std::exchange(places[m][rank], place[n]) != -1)
-          return name("another has this rank", batch, head, m, n);
-      }
-      for (int m = 0; m < own.blocks; ++m)
-        if (walked[m] != mask.adds(batch, head, m, n))
-          return name(walked[m] ? "is not in the mask" : "is left out", batch,
-                      head, m, n);
+  std::vector<std::vector<int>> places(own.blocks); // by ranks
+  for (int n = 0; n < own.tiles; ++n) {
+    std::vector<bool> walked(own.blocks);
+    for (int *step : stepsOf(mask, batch, head, last, 2 * n + passes[n] - 1)) {
+      const int m = *step & 0xffff;
+      const size_t rank = uint32(*step) >> 16;
+      if (m >= own.blocks || walked[m])
+        return name("beyond the end, or twice", batch, head, m, n);
+      walked[m] = true;
+      places[m].resize(std::max(places[m].size(), rank + 1), -1);
+      if (std::exchange(places[m][rank], place[n]) != -1)
+        return name("another has this rank", batch, head, m, n);
     }
-    // Each rank is one tile's, and the next one's tile is launched behind it.
     for (int m = 0; m < own.blocks; ++m)
-      for (size_t rank = 0; rank < places[m].size(); ++rank)
-        if (places[m][rank] < 0 ||
-            (rank && places[m][rank] < places[m][rank - 1]))
-          return name("ranks do not follow the launch", batch, head, m,
-                      int(rank));
+      if (walked[m] != mask.adds(batch, head, m, n))
+        return name(walked[m] ? "is not in the mask" : "is left out", batch,
+                    head, m, n);
   }
+  // Each rank is one tile's, and the next one's tile is launched behind it.
+  for (int m = 0; m < own.blocks; ++m)
+    for (size_t rank = 0; rank < places[m].size(); ++rank)
+      if (places[m][rank] < 0 ||
+          (rank && places[m][rank] < places[m][rank - 1]))
+        return name("ranks do not follow the launch", batch, head, m,
+                    int(rank));
   return "";
 }
 
@@ -242,7 +234,7 @@ std::string checkOne(Random &random, const Extents &of) {
   mask.strides[0] = int64(of.heads) * rows * columns;
   mask.strides[1] = int64(rows) * columns;
   mask.strides[2] = columns, mask.strides[3] = 1;
-  mask.batch = of.batch, mask.heads = of.heads, mask.group = of.group;
+  mask.batch = of.batch, mask.heads = of.heads;
   mask.queries = of.queries, mask.keys = of.keys;
   mask.words = WalkParts(of.queries, of.keys, Mask::Passes).words();
 
@@ -261,7 +253,7 @@ std::string checkOne(Random &random, const Extents &of) {
   if (of.queries == 0 || of.keys == 0)
     return "";
   for (int batch = 0; batch < of.batch; ++batch)
-    for (int head = 0; head < of.heads; head += of.group)
+    for (int head = 0; head < of.heads; ++head)
       for (bool last : {false, true})
         if (std::string problem = check(mask, batch, head, last);
             !problem.empty())
@@ -289,7 +281,7 @@ TEST(Walks, RanksFollowTheLaunch) {
 /// More blocks than a range, and more tiles than a block makes at a time.
 TEST(Walks, RanksOfLongSequences) {
   const Extents kLong[] = {
-      {1, 1, 1, 9000, 18000}, {1, 1, 1, 17000, 1000}, {1, 2, 2, 8300, 17000}};
+      {1, 1, 9000, 18000}, {1, 1, 17000, 1000}, {1, 2, 8300, 17000}};
   for (const Extents &of : kLong)
     for (int seed = 0; seed < 7; seed += 2)
       ASSERT_EQ(checkSeed(seed, &of), "")

@@ -9,7 +9,7 @@
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
 
-// PLAN: plan.block_walks {{.*}} of [300, 300] blocks [128, 256] group 2 causal : memref<1x4x3x2xi8{{.*}} to memref<1x4x2x42xi32
+// PLAN: plan.block_walks {{.*}} of [300, 300] blocks [128, 256] causal : memref<1x4x3x2xi8{{.*}} to memref<1x4x2x42xi32
 // PLAN: func.func @main
 // PLAN: %[[W:.*]] = plan.launch @block_walks_{{[0-9]+}}(%arg3) scalars [] aside from
 // PLAN-NOT: @block_walks
@@ -25,7 +25,7 @@
 // STEPS: launch attention_grad_{{[0-9]+}}
 
 // CHECK: using block_walks_{{[0-9]+}}_Walked = WalkedMask<128, 256, true>;
-// CHECK: {{.*}}, 300, 300, 2};
+// CHECK: {{.*}}, 300, 300};
 // CHECK: make_walks(mask, i);
 // CHECK: struct attention_grad_{{[0-9]+}}_Mods : AttentionMods {
 // CHECK: static __device__ const int *walks(const Args &args, const IndexPair &at, bool last) {

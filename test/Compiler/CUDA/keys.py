@@ -2,7 +2,8 @@
 """Which keys the kernels of attention look at, by random masks of random parts of the
 positions: `keys` of the functors, compiled for the host, beside their `mask`. No pair that
 the mask keeps may be outside of it, neither end may fall as queries rise (bwd_tiles of
-attention_bwd_order.cuh asks for that), and what one comparison says is said exactly.
+attention_bwd_order.cuh asks for that), and what one comparison says is said exactly. Where
+a mask keeps ranges (KeepsRange), it keeps all of them.
 
     keys.py --build build --compiler clang++ [--seeds 0:120]
 """
@@ -46,7 +47,11 @@ void check(const char *name, const P &p, int queries, int keys, bool isExact) {
       int begin = keys, end = 0;
       for (int k = 0; k < keys; ++k) {
         const typename Mods::Column column = Mods::column(args, 0, k);
-        if (!Mods::mask(args, AttentionPair<Mods>{row, column, 0, head, q, k}))
+        const bool kept =
+            Mods::mask(args, AttentionPair<Mods>{row, column, 0, head, q, k});
+        if (Mods::KeepsRange && kept != (k >= own.begin && k < own.end))
+          fail("another range is kept than that", q, own);
+        if (!kept)
           continue;
         begin = min(begin, k), end = k + 1;
       }
@@ -174,7 +179,7 @@ def main():
     parser.add_argument("--seeds", default="0:120")
     args = parser.parse_args()
     first, end = map(int, args.seeds.split(":"))
-    text, calls, bounded, must = CHECK, "", 0, []
+    text, calls, bounded, ranges = CHECK, "", 0, 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for seed in range(first, end):
@@ -198,6 +203,7 @@ def main():
             if turns and not has_keys:
                 sys.exit(f"failed: seed {seed}: no bounds\n{program}")
             bounded += has_keys
+            ranges += "KeepsRange = true" in structs[1]
             comparisons = structs[1].split("bool mask(")[1].count("const bool cmpi")
             text += f"namespace mask_{seed} {{\n" + "\n".join(structs) + "\n}\n"
             calls += f"{{\n  mask_{seed}::{name}_Parameters p = {{}};\n"
@@ -215,7 +221,9 @@ def main():
             sys.exit("failed: " + run.stdout.splitlines()[-1])
         left_out = [int(line) for line in run.stdout.split()]
         print(f"{bounded} masks of {len(left_out)} have bounds, which leave out "
-              f"{sum(left_out) // len(left_out)} % of all pairs")
+              f"{sum(left_out) // len(left_out)} % of all pairs; {ranges} keep ranges")
+        if not ranges:
+            sys.exit("failed: none keeps ranges")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,13 @@
 // RUN: sed 's/scale(0.125)/& causal/; s/yield %%qi : index/yield %%b, %%h : index, index/' %t/causal.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=LAST
 // RUN: sed 's/scale(0.125)/& causal/' %t/causal.mlir | tessera-opt | tessera-opt | FileCheck %s
 
+// RUN: tessera-opt %t/shared.mlir | tessera-opt | FileCheck %s --check-prefix=SHARED
+// RUN: sed 's/ heads %hk, %hv//; s/, !h, !h$//' %t/shared.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=NO-HEADS
+// RUN: sed 's/!h = memref<1x4x3x64xbf16>/!h = memref<1x4x5x64xbf16>/' %t/shared.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=HEADS
+
+// SHARED: plan.attention_grad {{.*}} by %{{.*}} heads %{{.*}}, %{{.*}} scale(1.250000e-01)
+// NO-HEADS: error: 'plan.attention_grad' op needs memory for the gradients of each query head, 'heads', as these share keys: 'memref<1x4x3x64xbf16>' and 'memref<1x2x3x64xbf16>'
+// HEADS: error: 'plan.attention_grad' op has gradients of heads in 'memref<1x4x5x64xbf16>' for 'memref<1x4x3x64xbf16>' and 'memref<1x2x3x64xbf16>'
 // CHECK: plan.attention_grad {{.*}} by %{{.*}} sums %{{.*}}, %{{.*}} ["query", "score"] scale(1.250000e-01)
 // CHECK: tv.yield %{{.*}}, %{{.*}}, %{{.*}} : f32, f32, f32
 // COUNT: error: 'plan.attention_grad' op needs a name of each sum, and a score_grad for it
@@ -36,5 +43,18 @@ func.func @kernel(%do: !x, %q: !x, %k: !x, %v: !x, %o: !x, %lse: !l, %dq: !x, %d
       %ds = arith.mulf %dy, %x : f32
       tv.yield %ds, %dy, %dy : f32, f32, f32
     }
+  return
+}
+
+//--- shared.mlir
+!x = memref<1x4x3x64xbf16>
+!k = memref<1x2x3x64xbf16>
+!l = memref<1x4x3xf32>
+!w = memref<1x4x131x71xf32>
+!h = memref<1x4x3x64xbf16>
+func.func @kernel(%do: !x, %q: !x, %k: !k, %v: !k, %o: !x, %lse: !l, %dq: !x, %dk: !k,
+                  %dv: !k, %w: !w, %hk: !h, %hv: !h) {
+  plan.attention_grad %do, %q, %k, %v, %o, %lse to %dq, %dk, %dv by %w heads %hk, %hv scale(0.125)
+      : !x, !x, !k, !k, !x, !l, !x, !k, !k, !w, !h, !h
   return
 }

@@ -3,21 +3,19 @@
 // RUN: tessera-opt %t/walks.mlir | tessera-opt | FileCheck %s
 // RUN: sed 's/x28xi32/x20xi32/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=WORDS
 // RUN: sed 's/of \[300, 200\]/of [300, 400]/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=MASK
-// RUN: sed 's/ blocks \[128, 256\] group/ blocks [128, 64] group/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=BLOCKS
-// RUN: sed 's/group 2/group 0/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=GROUP
+// RUN: sed 's/ blocks \[128, 256\] causal/ blocks [128, 64] causal/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // RUN: sed 's/memref<1x4x3x1xi8>/memref<2x4x3x1xi8>/' %t/walks.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=HEADS
 // RUN: sed 's/ walks %w/ /; s/!k, !s, !w/!k, !s/' %t/grad.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/x28xi32/x20xi32/' %t/grad.mlir | not tessera-opt 2>&1 | FileCheck %s --check-prefix=GRAD
 // RUN: tessera-opt %t/grad.mlir | tessera-opt | FileCheck %s --check-prefix=READS
 // RUN: not tessera-opt %t/long.mlir 2>&1 | FileCheck %s --check-prefix=LONG
 
-// CHECK: plan.block_walks %{{.*}} to %{{.*}} of [300, 200] blocks [128, 256] group 2 causal : memref<1x4x3x1xi8> to memref<1x4x2x28xi32>
+// CHECK: plan.block_walks %{{.*}} to %{{.*}} of [300, 200] blocks [128, 256] causal : memref<1x4x3x1xi8> to memref<1x4x2x28xi32>
 // READS: plan.attention_grad {{.*}} blocks [128, 128] walks %{{.*}} :
 // READS: walk_mod (
 // WORDS: error: 'plan.block_walks' op walks of 300 queries and 200 keys must be [B or 1, H or 1, 2, 28], of i32, not 'memref<1x4x2x20xi32>'
 // MASK: error: 'plan.block_walks' op has a mask of 'memref<1x4x3x1xi8>' for 300 queries and 400 keys in blocks of 128 and 256
 // BLOCKS: error: 'plan.block_walks' op has blocks of 64, no multiple of a tile's 128
-// GROUP: error: 'plan.block_walks' op has groups of 0 heads
 // HEADS: error: 'plan.block_walks' op makes walks of 'memref<1x4x2x28xi32>' for a mask of 'memref<2x4x3x1xi8>'
 // NONE: error: 'plan.attention_grad' op needs walks and a walk_mod for blocks, and for no other
 // GRAD: error: 'plan.attention_grad' op walks of 300 queries and 200 keys must be [B or 1, H or 1, 2, 28], of i32, not 'memref<1x1x2x20xi32>'
@@ -25,7 +23,7 @@
 
 //--- walks.mlir
 func.func @kernel(%bm: memref<1x4x3x1xi8>, %w: memref<1x4x2x28xi32>) {
-  plan.block_walks %bm to %w of [300, 200] blocks [128, 256] group 2 causal
+  plan.block_walks %bm to %w of [300, 200] blocks [128, 256] causal
     : memref<1x4x3x1xi8> to memref<1x4x2x28xi32>
   return
 }
@@ -52,7 +50,7 @@ func.func @kernel(%q: !q, %k: !k, %l: !x, %s: !s, %w: !w, %bm: !bm) {
 
 //--- long.mlir
 func.func @kernel(%bm: memref<1x1x65536x1xi8>, %w: memref<1x1x2x134152xi32>) {
-  plan.block_walks %bm to %w of [8388608, 128] blocks [128, 128] group 1
+  plan.block_walks %bm to %w of [8388608, 128] blocks [128, 128]
     : memref<1x1x65536x1xi8> to memref<1x1x2x134152xi32>
   return
 }

@@ -156,9 +156,39 @@ static LogicalResult writeBound(KernelWriter &out, Block &mask,
   return success();
 }
 
+/// Whether the bounds are all that the mask says, and no window of fewer than
+/// `least` keys, inside of which no block lies.
+static bool keepsRange(Block &mask, int64_t least) {
+  int64_t begin = -KeyBound::kFar, end = KeyBound::kFar; // less the query
+  SmallVector<Value> hold = {mask.getTerminator()->getOperand(0)};
+  while (!hold.empty()) {
+    Value condition = hold.pop_back_val();
+    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+      llvm::append_range(hold, both->getOperands());
+      continue;
+    }
+    auto op = condition.getDefiningOp<arith::CmpIOp>();
+    if (!op || !op->hasAttr(kBoundAttr))
+      return false;
+    const SmallVector<KeyBound> bounds = getKeyBounds(op);
+    const bool isPoint = op.getPredicate() == arith::CmpIPredicate::eq;
+    if (bounds.size() != (isPoint ? 2 : 1) ||
+        !llvm::all_of(bounds, [](const KeyBound &x) { return x.isPlain(); }))
+      return false;
+    for (const KeyBound &bound : bounds)
+      if (bound.isOfDistance() && bound.values.empty()) {
+        int64_t &of = bound.isEnd ? end : begin;
+        of = bound.isEnd ? std::min(of, bound.constant)
+                         : std::max(of, bound.constant);
+      }
+  }
+  return end - begin >= least;
+}
+
 /// The keys that queries from `first` to `last` may see, as far as comparisons
-/// are bounds of them.
-static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
+/// are bounds of them. `least`: as keepsRange.
+static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask,
+                               int64_t least) {
   SmallVector<KeyBound> bounds;
   for (arith::CmpIOp compare : mask.getOps<arith::CmpIOp>())
     if (compare->hasAttr(kBoundAttr))
@@ -178,6 +208,8 @@ static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask) {
                });
       }))
     out.line() << "static constexpr bool KeysByHead = true;\n";
+  if (keepsRange(mask, least))
+    out.line() << "static constexpr bool KeepsRange = true;\n";
   out.open("static __device__ KeyRange keys(const Args &args, int64 b, int64 "
            "h, int64 first, int64 last, int keys)");
   out.line() << "const " << out.getParametersType() << " &p = *args.p;\n";
@@ -435,7 +467,8 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
       return failure();
   }
   if (!op.getMaskMod().empty() &&
-      failed(writeKeys(out, op, op.getMaskMod().front())))
+      failed(writeKeys(out, op, op.getMaskMod().front(),
+                       tiles.getRows() + tiles.getKeys())))
     return failure();
   out.close("};");
   return success();
@@ -647,7 +680,7 @@ LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
              << from << ".stride[2], " << from << ".stride[3]},\n";
   out.line() << "    " << to << ".data, " << to << ".stride[2], int(" << from
              << ".size[0]), int(" << from << ".size[1]), " << of[0] << ", "
-             << of[1] << ", " << op.getGroup() << "};\n";
+             << of[1] << "};\n";
   out.line() << "for (int i = blockIdx.x; i < mask.count(); i += gridDim.x)\n";
   out.line() << "  make_walks(mask, i);\n";
   out.close();
@@ -669,33 +702,40 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   const std::string parameters = out.getParametersType();
   const AttentionAttr tiles = getAttention(op);
   const int32_t rows = tiles.getRows(), keys = tiles.getKeys();
-  DeviceFunction prepare, main, finish;
+  DeviceFunction prepare, main, finish, share;
   prepare.symbol = symbol + "_prepare";
   main.symbol = symbol + "_main";
   finish.symbol = symbol + "_finish";
+  share.symbol = symbol + "_share";
+  // Of query heads, where they share keys, or the results themselves.
+  const bool shares = bool(op.getKeyGradOfHeads());
+  Value keyGrad = shares ? op.getKeyGradOfHeads() : op.getKeyGrad();
+  Value valueGrad = shares ? op.getValueGradOfHeads() : op.getValueGrad();
   auto points = [&](DeviceFunction &function, Value tensor, int64_t items) {
     function.items = items;
     for (unsigned dim : {0, 1, 2})
       function.space.push_back(
           {SpaceExtent::Kind::Dimension, 0, numberOf(tensor), dim});
   };
-  prepare.threads = finish.threads = 256;
+  prepare.threads = finish.threads = share.threads = 256;
   points(prepare, op.getQuery(), rows);
   points(finish, op.getQuery(), rows);
+  constexpr int64_t kShareRows = 32; // half of a block of one of the two
+  points(share, op.getKey(), kShareRows);
   // Blocks of a cluster have a part of a tile each.
   const int32_t cluster = isOfClusters(op) ? 2 : 1;
   main.threads = cluster > 1 ? 512 : 384;
   main.cluster = cluster;
   main.persistent = true;
   main.shared = getSharedBytes(op);
-  main.early = finish.early = true;
-  points(main, op.getKey(), keys / cluster);
+  main.early = finish.early = share.early = true;
+  points(main, keyGrad, keys / cluster);
   main.boxed = {{numberOf(op.getQuery()), {1, 1, rows / cluster, 64}},
                 {numberOf(op.getKey()), {1, 1, keys / cluster, 64}},
                 {numberOf(op.getValue()), {1, 1, keys / cluster, 64}},
                 {numberOf(op.getGrad()), {1, 1, rows / cluster, 64}},
-                {numberOf(op.getKeyGrad()), {1, 1, 64, 64}},
-                {numberOf(op.getValueGrad()), {1, 1, 64, 64}}};
+                {numberOf(keyGrad), {1, 1, 64, 64}},
+                {numberOf(valueGrad), {1, 1, 64, 64}}};
   for (DeviceFunction::Boxed &boxed : main.boxed)
     boxed.ragged = bool(op.getTiles());
   if (failed(writeMods(out, op, symbol)))
@@ -762,12 +802,30 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
     out.line() << "const int blocks = BwdSide<" << config
                << ">::blocks(f) * f.heads * f.batch;\n";
     if (side == &prepare)
-      fillOutside(out, op, symbol + "_Mods", "f.args",
-                  {{op.getQueryGrad(), "{}"},
-                   {op.getKeyGrad(), "{}"},
-                   {op.getValueGrad(), "{}"}});
+      fillOutside(
+          out, op, symbol + "_Mods", "f.args",
+          {{op.getQueryGrad(), "{}"}, {keyGrad, "{}"}, {valueGrad, "{}"}});
     out.line() << "for (int i = blockIdx.x; i < blocks; i += gridDim.x)\n";
     out.line() << "  " << name << "<" << config << ">(f, i);\n";
+    out.close();
+  }
+  if (shares) {
+    out.openGlobal(config + "::SideThreads", share.symbol);
+    out.line() << "static_assert(kShareRows == " << 2 * kShareRows
+               << ", \"what the launch says\");\n";
+    out.line() << "BwdShares<" << symbol << "_Mods::Args> f = {};\n";
+    writePointer(out, "dk.from", keyGrad);
+    writePointer(out, "dk.to", op.getKeyGrad());
+    writePointer(out, "dv.from", valueGrad);
+    writePointer(out, "dv.to", op.getValueGrad());
+    size("batch", op.getKey(), 0);
+    size("heads", op.getQuery(), 1);
+    size("key_heads", op.getKey(), 1);
+    size("keys", op.getKey(), 2);
+    out.line() << "f.args.p = &p;\n";
+    out.line() << "const int blocks = bwd_share_blocks(f);\n";
+    out.line() << "for (int i = blockIdx.x; i < blocks; i += gridDim.x)\n";
+    out.line() << "  attention_bwd_share<" << config << ">(f, i);\n";
     out.close();
   }
   out.line() << "struct " << main.symbol << "_Boxed {\n";
@@ -786,5 +844,7 @@ LogicalResult cuda::writeAttentionGrad(KernelWriter &out,
   functions = {std::move(prepare), std::move(main)};
   if (tiles.getFinish())
     functions.push_back(std::move(finish));
+  if (shares)
+    functions.push_back(std::move(share));
   return success();
 }

@@ -57,9 +57,12 @@ MemoryUse::MemoryUse(Operation *loop) {
       if (attention.getLse())
         ++stores[attention.getLse()];
     } else if (auto grad = dyn_cast<plan::AttentionGradOp>(op)) {
-      for (Value output : {grad.getQueryGrad(), grad.getKeyGrad(),
-                           grad.getValueGrad(), grad.getScratch()})
-        ++stores[output];
+      for (Value output :
+           {grad.getQueryGrad(), grad.getKeyGrad(), grad.getValueGrad(),
+            grad.getScratch(), grad.getKeyGradOfHeads(),
+            grad.getValueGradOfHeads()})
+        if (output)
+          ++stores[output];
       for (Value output : grad.getSums())
         ++stores[output];
     } else if (auto walks = dyn_cast<plan::BlockWalksOp>(op)) {

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The gradients of attention_fwd.cuh, by three kernels:
+// The gradients of attention_fwd.cuh, by three kernels, or four:
 //
 //   prepare  D = rowsum(dO * O) - dlse, the log-sum-exp in units of log 2 and
 //            what functors have of a query; zeroes dQ that nothing adds to,
 //            and, where additions have no order, the sums of all.
-//   main     a tile of 128 keys at a time, over all blocks of queries of the
-//            heads that read it:
+//   main     a tile of 128 keys at a time, over all blocks of queries of a
+//            head:
 //              S = K Q^T, dP = V dO^T, P = exp2(S - lse), dS = P * (dP - D),
 //              dV += P dO, dK += dS Q, dQ += dS^T K.
 //            With dropout, P of dV and dP have its zeros and its scale.
@@ -22,6 +22,8 @@
 //            from shared memory, where there is room. Ordered and causal, the
 //            last tile to add makes rows of it.
 //   finish   makes them else: dQ, scaled, in the tensors' type.
+//   share    where several query heads read a key head: adds up their dK and
+//            dV, which are memory of this kernel alone till then.
 //
 // Heads of 192 and 256 have another main kernel, attention_bwd_wide.cuh.
 //
@@ -511,7 +513,7 @@ template <class C, class P> struct BwdConsumer : BwdScores<C, P> {
 #pragma unroll
       for (int c = 0; c < C::Panels; c++)
         store_box<C>(&map, panels[c], c * 64, of.n * C::BN + group * 64,
-                     of.key_head, of.batch, of.place());
+                     of.head, of.batch, of.place());
       bulk_commit();
     }
   }
@@ -651,8 +653,8 @@ TSR_DEVICE void attention_bwd_narrow(BwdMaps const &maps, P const &p) {
       BwdPlanner<C, P>{s.planned, s}.run(
           drawn, [&](typename C::Tile const &tile) {
             if (threadIdx.x == 96) {
-              bwd_load_keys<C>(maps.v, s.v, &s.v_full, tile);
-              bwd_load_keys<C>(maps.k, s.k, &s.k_full, tile);
+              bwd_load_keys<C>(p, maps.v, s.v, &s.v_full, tile);
+              bwd_load_keys<C>(p, maps.k, s.k, &s.k_full, tile);
             }
           });
     else if (warp > OrderWarps)

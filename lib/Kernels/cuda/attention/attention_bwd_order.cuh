@@ -52,8 +52,8 @@ template <class Args_, int Sums = 0> struct BwdParams {
   Args args;
 };
 
-/// Sparse: whether a step asks mask.
-template <bool Sparse> struct BwdAsks {};
+/// MayAsk: whether a step asks mask.
+template <bool MayAsk> struct BwdAsks {};
 template <> struct BwdAsks<true> { bool asks; };
 
 /// Packed: the place of a tile, the sequence of a step.
@@ -83,8 +83,10 @@ struct BwdConfig {
   static constexpr bool Causal = Mods::Causal, Ordered = Ordered_;
   static constexpr bool Sparse = Mods::BlockKeys > 0, Packed = Mods::Packed;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask;
-  /// Probabilities are made as without functors, and mask is asked then.
-  static constexpr bool AsksApart = Sparse && HasMods && !Mods::HasScore;
+  /// Some steps do not ask mask. Where no other functor is: probabilities are
+  /// made as without functors, and mask is asked then.
+  static constexpr bool MayAsk = Sparse || Mods::KeepsRange;
+  static constexpr bool AsksApart = MayAsk && HasMods && !Mods::HasScore;
   /// Tiles walk their blocks of queries as BlockWalks says.
   static constexpr bool Walks = Ordered && Sparse;
   static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
@@ -167,22 +169,22 @@ struct BwdConfig {
   static_assert(!Walks || (BM == WalkParts::Rows && BN == WalkParts::Keys),
                 "walks are of such tiles");
 
-  /// A tile of keys; n is negative after the last. Packed: n and the blocks of
-  /// queries m are numbers in the sequence.
+  /// A tile of keys, for a query head; n is negative after the last. Packed: n
+  /// and the blocks of queries m are numbers in the sequence.
   struct Tile : BwdPlace<Packed, PackedTile>, BwdTicket {
-    int n, key_head, batch, head, head_end;
+    int n, head, batch;
     bool rows_down; // walks its blocks of queries from the last to the first
     bool launched_down;
     int passes; // BlockWalks: of its walks
   };
   /// A block of queries of a tile; n is negative after the last.
-  struct Step : BwdAsks<Sparse>, BwdPlace<Packed, PackedSpan>, BwdTicket {
+  struct Step : BwdAsks<MayAsk>, BwdPlace<Packed, PackedSpan>, BwdTicket {
     float *sum;  // of dQ, by consumer groups; null: no query sees the tile
     int *turn;   // Ordered: C::Counters of what was added
     int rank;    // Ordered: how many tiles add before this one
     bool final;  // Writes: no tile adds after this one
     bool trails; // Ordered: waits for as many at the next block
-    int m, n, head, key_head, batch;
+    int m, n, head, batch;
     bool masked; // some query does not see some key
     bool last;   // of the tile
 
@@ -208,14 +210,13 @@ struct BwdConfig {
   using Shared = typename BwdSharedOf<BwdConfig, Wide>::Type;
 };
 
-/// In which sections heads of keys, of all batches, are launched: with so many
-/// tiles each, so many in a section and in the last one.
+/// In which sections heads, of all batches, are launched: with so many tiles
+/// each, so many in a section and in the last one.
 struct BwdSections {
   int tiles, all, width, ending;
 };
 
-/// Of a head of a tile: of its first block of queries; what is in memory of
-/// walks.
+/// Of a tile's head: of its first block of queries; what is in memory of walks.
 struct BwdFirst {
   float *sum;
   int *turn;
@@ -330,6 +331,18 @@ TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
           (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN};
 }
 
+/// KeepsRange: whether some query of block m of its head does not see some key
+/// of a tile.
+template <class C, class P>
+TSR_DEVICE bool bwd_asks(P const &p, typename C::Tile const &t, int m) {
+  using Mods = typename C::Mods;
+  const int first = m * C::BM, last = min(first + C::BM, p.queries) - 1;
+  const KeyRange kept = Mods::keys(
+      p.args, Mods::batch(p.args, t.batch), Mods::head(p.args, t.head),
+      Mods::query(p.args, last), Mods::query(p.args, first), p.keys);
+  return t.n * C::BN < kept.begin || (t.n + 1) * C::BN > kept.end;
+}
+
 /// Sparse: what the block mask says of tile n of the keys and block m of a
 /// head's queries.
 template <class C, class P>
@@ -372,18 +385,24 @@ template <class C, class P> TSR_DEVICE int bwd_whole(P const &p, int n) {
   });
 }
 
-/// The blocks [begin, end) of a head's queries that see tile n of the keys. By
-/// a whole warp.
+/// The head whose keys a tile or a step has.
+template <class C, class P, class Of>
+TSR_DEVICE int bwd_key_head(P const &p, Of const &of) {
+  return C::Mods::key_head(p.args, of.head, p.heads, p.key_heads);
+}
+
+/// The blocks [begin, end) of its head's queries that see a tile. By a whole
+/// warp.
 template <class C> struct BwdRows {
   int begin, end;
 
-  template <class P>
-  TSR_MEMBER BwdRows(P const &p, int batch, int head, int n) {
+  template <class P> TSR_MEMBER BwdRows(P const &p, typename C::Tile const &t) {
     const int blocks = (p.queries + C::BM - 1) / C::BM;
-    begin = first_where(
-        blocks, [&](int m) { return bwd_tiles<C>(p, batch, head, m).end > n; });
+    begin = first_where(blocks, [&](int m) {
+      return bwd_tiles<C>(p, t.batch, t.head, m).end > t.n;
+    });
     end = first_where(blocks, [&](int m) {
-      return bwd_tiles<C>(p, batch, head, m).begin > n;
+      return bwd_tiles<C>(p, t.batch, t.head, m).begin > t.n;
     });
     end = max(begin, end);
   }
@@ -395,15 +414,6 @@ template <class C, class P> TSR_DEVICE int bwd_head_tiles(P const &p) {
     return C::Mods::packed(p.args).count();
   else
     return (p.keys + C::BN - 1) / C::BN;
-}
-
-/// The first query head that reads this key head or one behind it. By a whole
-/// warp.
-template <class C, class P>
-TSR_DEVICE int bwd_first_head(P const &p, int key_head) {
-  return first_where(p.heads, [&](int head) {
-    return C::Mods::key_head(p.args, head, p.heads, p.key_heads) >= key_head;
-  });
 }
 
 /// Whether all queries see all tiles, of the first head.
@@ -423,9 +433,9 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
 ///
 /// Ordered, where all see all, none is shorter. There a tile should not come to
 /// a head before the one that was launched there before is a few blocks ahead,
-/// and not all that run should follow each other: eight heads or more, four
-/// where blocks are wide, with more tiles than run at a time; two where
-/// consumers are ahead of what is added.
+/// and not all that run should follow each other: eight heads of 4096 queries
+/// or more, four where blocks are wide, with more tiles than run at a time; two
+/// where consumers are ahead of what is added.
 ///
 /// Beside a block mask it may be wider, as long as one tile of each head reads
 /// 9 MB of queries and what belongs to them. Tiles of a document begin at the
@@ -434,9 +444,8 @@ template <class C, class P> TSR_DEVICE bool bwd_sees_all(P const &p) {
 /// time.)
 template <class C, class P>
 TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
-  const int tiles = bwd_head_tiles<C>(p), all = p.key_heads * p.batch;
-  const int bytes = // of a query
-      (6 * C::D + 2 * C::DV) * max(1, p.heads / p.key_heads);
+  const int tiles = bwd_head_tiles<C>(p), all = p.heads * p.batch;
+  const int bytes = 6 * C::D + 2 * C::DV; // of a query
   const int whole = max(1, (40 << 20) / bytes / max(1, p.queries));
   int wide = C::Walks ? (9 << 20) / bytes / max(1, reads) : 0;
   const int fit = max(whole, wide), width = max(whole / 2, 4);
@@ -447,10 +456,8 @@ TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
   if (C::Ordered && bwd_sees_all<C>(p)) {
-    const int least = max(C::AddsByCopy  ? 2
-                          : C::BM == 128 ? 4
-                                         : 8,
-                          fill(160 - 1) + 1);
+    const int wide_enough = (C::BM == 128 ? 4 : 8) * max(1, 4096 / p.queries);
+    const int least = max(C::AddsByCopy ? 2 : wide_enough, fill(160 - 1) + 1);
     const int sections = max(1, all / least);
     wide = (all + sections - 1) / sections, ending = 0;
   }
@@ -466,9 +473,8 @@ TSR_DEVICE int const *walk_words(P const &p, int batch, int head, bool down) {
   return Mods::walks(p.args, at, down);
 }
 template <class C, class P>
-TSR_DEVICE int const *walk_words(P const &p, typename C::Tile const &t,
-                                 int head) {
-  return walk_words<C>(p, t.batch, head, t.rows_down);
+TSR_DEVICE int const *walk_words(P const &p, typename C::Tile const &t) {
+  return walk_words<C>(p, t.batch, t.head, t.rows_down);
 }
 template <class C, class P>
 TSR_DEVICE BlockWalks<> bwd_walks(P const &p, int passes, int const *words) {
@@ -502,7 +508,6 @@ template <class C, class P> TSR_DEVICE int bwd_reads(P const &p) {
 template <class C, class P>
 TSR_DEVICE typename C::Tile bwd_tile(P const &p, BwdSections const &sections,
                                      int id) {
-  using Mods = typename C::Mods;
   const int tiles = sections.tiles;
   typename C::Tile t = {};
   if (id >= tiles * sections.all) {
@@ -514,22 +519,20 @@ TSR_DEVICE typename C::Tile bwd_tile(P const &p, BwdSections const &sections,
                             sections.ending);
   const int inside = id - tiles * section.first;
   const int column = inside / section.width;
-  const int head = section.first + inside % section.width;
+  const int number = section.first + inside % section.width;
   t.launched_down = C::Ordered && !section.last;
   t.rows_down = C::Ordered && section.last;
   t.n = t.launched_down ? tiles - 1 - column : column;
   if constexpr (C::Packed) {
-    t.own = Mods::packed(p.args)[t.n];
+    t.own = C::Mods::packed(p.args)[t.n];
     t.n = (t.own.length + C::BN - 1) / C::BN - 1 - t.own.tile;
   }
-  t.key_head = head % p.key_heads;
-  t.batch = C::Packed ? 0 : head / p.key_heads;
-  t.head = bwd_first_head<C>(p, t.key_head);
-  t.head_end = bwd_first_head<C>(p, t.key_head + 1);
+  t.head = number % p.heads;
+  t.batch = C::Packed ? 0 : number / p.heads;
   if constexpr (C::Walks) {
-    if (t.head < t.head_end && p.queries) {
+    if (p.queries) {
       const int launched =
-          bwd_walks<C>(p, 1, walk_words<C>(p, t, t.head)).launched[column];
+          bwd_walks<C>(p, 1, walk_words<C>(p, t)).launched[column];
       t.n = launched / 2, t.passes = launched % 2 + 1;
     }
   }
@@ -542,24 +545,22 @@ struct BwdRank {
   int before, after;
 };
 template <class C, class P>
-TSR_DEVICE BwdRank bwd_rank(P const &p, typename C::Tile const &t, int head,
-                            int m) {
-  const KeyRange tiles = bwd_tiles<C>(p, t.batch, head, m);
+TSR_DEVICE BwdRank bwd_rank(P const &p, typename C::Tile const &t, int m) {
+  const KeyRange tiles = bwd_tiles<C>(p, t.batch, t.head, m);
   const int less = t.n - tiles.begin, more = tiles.end - 1 - t.n;
   return t.launched_down ? BwdRank{more, less} : BwdRank{less, more};
 }
 
-/// Whether a tile that begins with block m of a head's queries waits until
+/// Whether a tile that begins with block m of its head's queries waits until
 /// those before it are beyond the next one, too: where all see all, they would
 /// walk one behind the other ever after, and each wait whenever the one before
 /// does.
 template <class C, class P>
 TSR_DEVICE bool bwd_trails(P const &p, typename C::Tile const &t,
-                           BwdRows<C> const &rows, int head, int m) {
+                           BwdRows<C> const &rows, int m) {
   return C::Ordered && !C::AddsByCopy && m == rows.begin && m + 1 < rows.end &&
          bwd_sees_all<C>(p) && // of another head, perhaps
-         bwd_rank<C>(p, t, head, m).before ==
-             bwd_rank<C>(p, t, head, m + 1).before;
+         bwd_rank<C>(p, t, m).before == bwd_rank<C>(p, t, m + 1).before;
 }
 
 /// The number of block m of a head's queries, or of those of the sequence that

@@ -102,7 +102,7 @@ template <class C, class P> struct BwdScores {
   TSR_MEMBER bool keeps(AttentionPair<Mods> const &at,
                         typename C::Step const &now) {
     bool kept = Mods::mask(p.args, at);
-    if constexpr (C::Sparse)
+    if constexpr (C::MayAsk)
       kept |= !now.asks;
     return kept;
   }

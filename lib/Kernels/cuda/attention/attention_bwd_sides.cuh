@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels before and after the main one of attention_bwd.cuh.
+// The kernels before and after the main one of attention_bwd.cuh, and those of
+// what heads share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -240,6 +241,82 @@ TSR_DEVICE void attention_bwd_finish(P const &p, int at) {
               make_uint4(words[r][0], words[r][1], words[r][2], words[r][3]));
       }
     }
+  }
+}
+
+/// dK or dV: of each query head as tiles leave them, and of each key head.
+/// Strides as BwdParams'.
+struct BwdShare {
+  void const *from;
+  void *to;
+  int64 from_strides[3], to_strides[3];
+};
+template <class Args_> struct BwdShares {
+  using Args = Args_;
+  BwdShare dk, dv;
+  int batch, heads, key_heads, keys;
+  Args args;
+};
+/// Keys of a block of share, of C::SideThreads threads; all blocks.
+constexpr int kShareRows = 64;
+
+template <class P>
+static __host__ __device__ constexpr int bwd_share_blocks(P const &p) {
+  return 2 * ((p.keys + kShareRows - 1) / kShareRows) * p.key_heads * p.batch;
+}
+/// Where several query heads read a key head, or none does: what they leave in
+/// the tensors' type is added in f32, from the first head to the last. For one
+/// of the blocks of kShareRows keys of dK and of dV, of all key heads and
+/// batches.
+template <class C, class P>
+TSR_DEVICE void attention_bwd_share(P const &p, int at) {
+  using T = typename C::T;
+  const bool of_values = at % 2;
+  at /= 2;
+  const int blocks = (p.keys + kShareRows - 1) / kShareRows;
+  const int first = at % blocks * kShareRows;
+  const int last = min(first + kShareRows, p.keys);
+  at /= blocks;
+  const int key_head = at % p.key_heads, batch = at / p.key_heads;
+  auto first_head = [&](int key_head) {
+    return first_where(p.heads, [&](int head) {
+      return C::Mods::key_head(p.args, head, p.heads, p.key_heads) >= key_head;
+    });
+  };
+  const int begin = first_head(key_head), end = first_head(key_head + 1);
+  BwdShare of; // field by field: what is chosen as a whole lies in memory
+  of.from = of_values ? p.dv.from : p.dk.from;
+  of.to = of_values ? p.dv.to : p.dk.to;
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    of.from_strides[i] =
+        of_values ? p.dv.from_strides[i] : p.dk.from_strides[i];
+    of.to_strides[i] = of_values ? p.dv.to_strides[i] : p.dk.to_strides[i];
+  }
+  const int lanes = (of_values ? C::DV : C::D) / 8;
+  const int rows = C::SideThreads / lanes, column = threadIdx.x % lanes * 8;
+  T const *from = static_cast<T const *>(of.from) + batch * of.from_strides[0] +
+                  begin * of.from_strides[1] + column;
+  T *to = static_cast<T *>(of.to) + batch * of.to_strides[0] +
+          key_head * of.to_strides[1] + column;
+  wait_before();
+  if ((int)threadIdx.x >= rows * lanes)
+    return;
+  for (int key = first + threadIdx.x / lanes; key < last; key += rows) {
+    T const *next = from + key * of.from_strides[2];
+    float sum[8] = {};
+#pragma unroll 4
+    for (int head = begin; head < end; head++, next += of.from_strides[1]) {
+      const uint4 part = load_last(next);
+      Vector<T, 8> x;
+      *reinterpret_cast<uint4 *>(x.lane) = part;
+#pragma unroll
+      for (int v = 0; v < 8; v++)
+        sum[v] += widen<float>(x.get(v));
+    }
+    storeWord(reinterpret_cast<uint4 *>(to + key * of.to_strides[2]),
+              make_uint4(pack<T>(sum[0], sum[1]), pack<T>(sum[2], sum[3]),
+                         pack<T>(sum[4], sum[5]), pack<T>(sum[6], sum[7])));
   }
 }
 

@@ -30,7 +30,7 @@ template <class F> TSR_DEVICE uint32 kept_words(int blocks, F kind) {
   return __reduce_or_sync(~0u, words);
 }
 
-/// Sparse: which blocks of a head's queries a tile has, 32 at a time. By a
+/// Sparse: which blocks of its head's queries a tile has, 32 at a time. By a
 /// whole warp.
 template <class C, class P> struct BwdWalk {
   P const &p;
@@ -40,10 +40,9 @@ template <class C, class P> struct BwdWalk {
   /// The first block of the walk from i to end that the tile has, or end; block
   /// i is m(i). Before came those from 0 on.
   template <class F>
-  TSR_MEMBER int next(typename C::Tile const &t, int head, int i, int end,
-                      F m) {
+  TSR_MEMBER int next(typename C::Tile const &t, int i, int end, F m) {
     auto kind = [&](int i) {
-      return i < end ? bwd_kind<C>(p, t.batch, head, m(i), t.n) : 0;
+      return i < end ? bwd_kind<C>(p, t.batch, t.head, m(i), t.n) : 0;
     };
     for (; i < end; i = (i | 31) + 1) {
       const int lane = threadIdx.x % 32;
@@ -65,13 +64,15 @@ template <class C, class P> struct BwdWalk {
 };
 
 /// Keys or values of a tile or a step of one.
-template <class C, class Of>
-TSR_DEVICE void bwd_load_keys(TensorMap const &map, char (*to)[C::BN * 128],
-                              uint64 *full, Of const &of) {
+template <class C, class P, class Of>
+TSR_DEVICE void bwd_load_keys(P const &p, TensorMap const &map,
+                              char (*to)[C::BN * 128], uint64 *full,
+                              Of const &of) {
+  const int head = bwd_key_head<C>(p, of);
   barrier_expect(full, C::BN * C::Panels * 128);
 #pragma unroll
   for (int c = 0; c < C::Panels; c++)
-    load_box<C>(to[c], &map, full, c * 64, of.n * C::BN, of.key_head, of.batch,
+    load_box<C>(to[c], &map, full, c * 64, of.n * C::BN, head, of.batch,
                 of.place(), kEvictFirst);
 }
 
@@ -104,99 +105,90 @@ template <class C, class P> struct BwdPlanner {
     const auto &own = sequence_of<C>(p, t.place());
     const int whole = bwd_whole<C>(own, t.n);
     bool any = false;
-    auto step_of = [&](int head) {
+    auto empty = [&] {
       typename C::Step step = {};
-      step.n = t.n, step.head = head;
-      step.key_head = t.key_head, step.batch = t.batch;
+      step.n = t.n, step.head = t.head, step.batch = t.batch;
       step.number(t);
       if constexpr (C::Packed)
         step.own = t.own;
       return step;
     };
-    auto begin = [&](int head) {
+    __syncwarp();
+    if (lane == 0) {
       const BwdWorkspace<C> work(p);
-      const int64 at = bwd_block<C>(p, t.batch, head, 0, t.place());
-      __syncwarp();
-      if (lane == 0) {
-        s.first.sum = work.sum + at * C::DqParts * C::Part;
-        s.first.turn = work.turns + at * 2;
-        if constexpr (C::Walks)
-          s.first.walks = walk_words<C>(p, t, head);
-      }
-      __syncwarp();
-    };
-    auto next = [&](int head, int m, int rank, bool final, bool asks,
-                    bool trails) {
+      const int64 at = bwd_block<C>(p, t.batch, t.head, 0, t.place());
+      s.first.sum = work.sum + at * C::DqParts * C::Part;
+      s.first.turn = work.turns + at * 2;
+      if constexpr (C::Walks)
+        s.first.walks = walk_words<C>(p, t);
+    }
+    __syncwarp();
+    auto next = [&](int m, int rank, bool final, bool asks, bool trails) {
       if (any)
         add(false);
       any = true;
-      typename C::Step step = step_of(head);
+      typename C::Step step = empty();
       step.sum = s.first.sum + (int64)m * (C::DqParts * C::Part);
       step.turn = s.first.turn + m * 2;
       step.m = m, step.rank = rank, step.final = final, step.trails = trails;
       step.masked = m < whole;
-      if constexpr (C::Sparse)
+      if constexpr (C::MayAsk)
         step.asks = asks;
       put(step);
     };
-    for (int head = t.head; head < t.head_end; head++) {
-      begin(head);
-      if constexpr (C::Walks) {
-        for (int part = 0; part < WalkParts(p.queries, p.keys, t.passes).parts;
-             part++) {
-          uint32 mine = 0; // of 32 steps
-          for (int i = 0;; i++) {
-            if (i % 32 == 0) {
-              // Made anew: there are no registers to keep it.
-              const BlockWalks<> walks =
-                  bwd_walks<C>(p, t.passes, s.first.walks);
+    if constexpr (C::Walks) {
+      for (int part = 0; part < WalkParts(p.queries, p.keys, t.passes).parts;
+           part++) {
+        uint32 mine = 0; // of 32 steps
+        for (int i = 0;; i++) {
+          if (i % 32 == 0) {
+            // Made anew: there are no registers to keep it.
+            const BlockWalks<> walks = bwd_walks<C>(p, t.passes, s.first.walks);
+            mine = walks.End;
+            if (i + lane < walks.width)
+              mine = walks.walk(part, t.n)[i + lane];
+            // What is behind the end was never written.
+            const uint32 ends = __ballot_sync(~0u, mine == walks.End);
+            if (ends & ((1u << lane) - 1))
               mine = walks.End;
-              if (i + lane < walks.width)
-                mine = walks.walk(part, t.n)[i + lane];
-              // What is behind the end was never written.
-              const uint32 ends = __ballot_sync(~0u, mine == walks.End);
-              if (ends & ((1u << lane) - 1))
-                mine = walks.End;
-              if (mine != walks.End &&
-                  bwd_kind<C>(p, t.batch, head, mine & 0xffff, t.n) != 2)
-                mine |= 1u << 31;
-            }
-            const uint32 now = __shfl_sync(~0u, mine, i % 32);
-            if (now == BlockWalks<>::End)
-              break;
-            next(head, now & 0xffff, now >> 16 & 0x7fff, false, now >> 31,
-                 false);
+            if (mine != walks.End &&
+                bwd_kind<C>(p, t.batch, t.head, mine & 0xffff, t.n) != 2)
+              mine |= 1u << 31;
           }
+          const uint32 now = __shfl_sync(~0u, mine, i % 32);
+          if (now == BlockWalks<>::End)
+            break;
+          next(now & 0xffff, now >> 16 & 0x7fff, false, now >> 31, false);
         }
-      } else {
-        const BwdRows<C> rows(own, t.batch, head, t.n);
-        const int blocks = rows.end - rows.begin;
-        auto block = [&](int i) {
-          return t.rows_down ? rows.end - 1 - i : rows.begin + i;
-        };
+      }
+    } else {
+      const BwdRows<C> rows(own, t);
+      const int blocks = rows.end - rows.begin;
+      auto block = [&](int i) {
+        return t.rows_down ? rows.end - 1 - i : rows.begin + i;
+      };
+      if constexpr (C::Sparse) {
         BwdWalk<C, P> walk = {p};
-        int rank = 0, more = 0; // of 32 steps
-        for (int i = 0; i < blocks; i++) {
-          bool asks = false;
-          if constexpr (C::Sparse) {
-            i = walk.next(t, head, i, blocks, block);
-            if (i == blocks)
-              break;
-            asks = !(walk.whole >> i % 32 & 1);
-          }
-          if (C::Ordered && i % 32 == 0) {
-            const BwdRank mine =
-                bwd_rank<C>(own, t, head, block(min(i + lane, blocks - 1)));
-            rank = mine.before, more = __ballot_sync(~0u, mine.after > 0);
-          }
-          next(head, block(i), __shfl_sync(~0u, rank, i % 32),
-               !(more >> i % 32 & 1), asks,
-               i == 0 && bwd_trails<C>(p, t, rows, head, block(0)));
+        auto from = [&](int i) { return walk.next(t, i, blocks, block); };
+        for (int i = from(0); i < blocks; i = from(i + 1))
+          next(block(i), 0, false, !(walk.whole >> i % 32 & 1), false);
+      } else {
+        for (int first = 0; first < blocks; first += 32) { // a lane each
+          const int own_block = block(min(first + lane, blocks - 1));
+          const BwdRank rank = bwd_rank<C>(own, t, own_block);
+          const uint32 final = __ballot_sync(~0u, rank.after == 0);
+          const uint32 asks =
+              C::MayAsk ? __ballot_sync(~0u, bwd_asks<C>(own, t, own_block))
+                        : 0;
+          for (int i = first; i < min(first + 32, blocks); i++)
+            next(block(i), __shfl_sync(~0u, rank.before, i % 32),
+                 final >> i % 32 & 1, asks >> i % 32 & 1,
+                 i == 0 && bwd_trails<C>(p, t, rows, block(0)));
         }
       }
     }
     if (!any)
-      put(step_of(t.head));
+      put(empty());
     add(true);
   }
 
@@ -316,9 +308,9 @@ template <class C, class P> struct BwdProducer {
       load_step(step);
       if (first && tiles++) { // the planner has loaded those of the first
         barrier_wait(&s.v_empty, parity);
-        bwd_load_keys<C>(maps.v, s.v, &s.v_full, step);
+        bwd_load_keys<C>(p, maps.v, s.v, &s.v_full, step);
         barrier_wait(&s.k_empty, parity);
-        bwd_load_keys<C>(maps.k, s.k, &s.k_full, step);
+        bwd_load_keys<C>(p, maps.k, s.k, &s.k_full, step);
       }
       first = step.last;
     }

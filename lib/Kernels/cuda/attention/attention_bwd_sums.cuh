@@ -309,10 +309,8 @@ TSR_DEVICE void bwd_clear_sums(P const &p, typename C::Step const &of) {
   for (int n = 0; n < C::Mods::Sums; n++)
     if (C::Mods::sum_by(n) == SumBy::Key ||
         C::Mods::sum_by(n) == SumBy::Distance)
-      for (int head = of.head; head < p.heads; head++)
-        if (i < p.keys && C::Mods::key_head(p.args, head, p.heads,
-                                            p.key_heads) == of.key_head)
-          bwd_sum_row(p, n, of.batch, head)[i] = 0;
+      if (i < p.keys)
+        bwd_sum_row(p, n, of.batch, of.head)[i] = 0;
 }
 
 /// The sums by distance of all tiles, for one of `blocks` parts.

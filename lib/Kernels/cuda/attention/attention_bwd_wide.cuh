@@ -138,8 +138,8 @@ template <class C, class P> struct BwdWideProducer {
 
   TSR_MEMBER void load_panel(TensorMap const &map, char *to, uint64 *full,
                              int panel, int block, typename C::Step const &of) {
-    tma_load(to, &map, full, panel * 64, of.n * C::BN + block * 64, of.key_head,
-             of.batch, kEvictFirst);
+    tma_load(to, &map, full, panel * 64, of.n * C::BN + block * 64,
+             bwd_key_head<C>(p, of), of.batch, kEvictFirst);
   }
   TSR_MEMBER void load_tile(typename C::Step const &of) {
     const int parity = tiles & 1 ^ 1;
@@ -348,8 +348,8 @@ template <class C, class P> struct BwdWideGroup : BwdScores<C, P> {
       typename C::Step const &of = s.step[(steps - 1) % C::Planned];
 #pragma unroll
       for (int c = 0; c < Panels; c++)
-        tma_store(&map, to[at(c)], c * 64, of.n * C::BN + rank * 64,
-                  of.key_head, of.batch);
+        tma_store(&map, to[at(c)], c * 64, of.n * C::BN + rank * 64, of.head,
+                  of.batch);
       bulk_commit();
       bulk_wait_read<0>();
       barrier_arrive(empty);

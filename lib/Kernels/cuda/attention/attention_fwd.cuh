@@ -52,6 +52,8 @@ struct FwdConfig {
   static constexpr int MostBlocks = Blocks_;
   static constexpr bool Split = MostBlocks > 0;
   static constexpr bool HasMods = Mods::HasScore || Mods::HasMask || Sparse;
+  /// Some steps do not ask mask.
+  static constexpr bool MayAsk = Sparse || Mods::KeepsRange;
   /// The score is scaled before it is used; else by Factor, in the exponent.
   static constexpr bool Scaled = Mods::HasScore || !(Mods::Scale > 0);
   static constexpr float Factor = Scaled ? Mods::OuterScale : Mods::Scale;
@@ -66,8 +68,9 @@ struct FwdConfig {
   /// place.
   static constexpr bool Direct = D > 128 && DV < 256, InPlace = DV == 256;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses
-  /// sight of what is the same for a warp.
-  static constexpr bool OneLoop = Groups == 3 && Causal && !Near;
+  /// sight of what is the same for a warp, and where it would be three.
+  static constexpr bool OneLoop =
+      (Groups == 3 && Causal && !Near) || Mods::KeepsRange;
   /// Of keys and values that tiles of queries walk along together.
   static constexpr int SectionBytes = (D > 128 ? 64 : 32) << 20;
   /// Registers of a thread: functors need some in the producer, too, and pages
@@ -124,7 +127,7 @@ template <class Args> struct FwdParams {
   void *o;
   float *lse; // or null
   int64 o_strides[3], lse_strides[3];
-  int *ticket; // zero, and left zero; or null: every gridDim.x-th tile
+  int *ticket; // zero, and left zero
   // Split: [MostBlocks, Groups, 2, PieceFloats], 16-byte aligned; [2,
   // MostBlocks, Groups, 2]: zero, and left zero.
   float *pieces;
@@ -229,9 +232,9 @@ template <class C, class P> struct FwdConsumer {
   /// functor: another takes their place, and they are masked afterwards.
   template <bool Masked> TSR_MEMBER void modify(FwdStep const &step) {
     // Whether there is something to do but to hide the keys beyond.
-    constexpr bool Asks = Mods::HasMask && (Masked || !C::Sparse);
+    constexpr bool Asks = Mods::HasMask && (Masked || !C::MayAsk);
     constexpr bool Each =
-        C::Sparse ? C::Scaled || Asks : C::Scaled || C::HasMods;
+        C::MayAsk ? C::Scaled || Asks : C::Scaled || C::HasMods;
     const int first = first_key() + step.block * C::BN + lane % 4 * 2;
     // The queries are computed anew in each step, for want of registers.
     int own = row;
@@ -269,7 +272,7 @@ template <class C, class P> struct FwdConsumer {
         x[i] = score;
       }
     }
-    if (Masked) {
+    if (Masked && (C::Causal || !Mods::WholeKeys)) {
       int visible[2]; // keys before the end and the diagonal
 #pragma unroll
       for (int r = 0; r < 2; r++) {
@@ -305,11 +308,11 @@ template <class C, class P> struct FwdConsumer {
     }
     const float c = C::Factor * 1.44269504f;
     // Whether there may be no key yet where none is masked.
-    constexpr bool Guarded = C::Sparse ? Mods::HasScore : C::HasMods;
+    constexpr bool Guarded = C::MayAsk ? Mods::HasScore : C::HasMods;
     // With this arrival behind the maxima ptxas waits for the values of the
     // step before among the exponentials, which is faster than sooner or later.
     // Functors of all scores leave it too few registers for that.
-    constexpr bool Late = C::D <= 128 && (C::Sparse || !C::HasMods);
+    constexpr bool Late = C::D <= 128 && (C::MayAsk || !C::HasMods);
     if (!Late && release)
       release_q();
     if (step.masked)
@@ -454,7 +457,9 @@ template <class C, class P> struct FwdConsumer {
       for (; n >= max(blocks.whole, blocks.begin); n--, first = false)
         step({n, true}, first);
     for (; !C::Sparse && n >= blocks.begin; n--, first = false)
-      step({n, C::OneLoop && n >= blocks.whole}, first);
+      step({n, C::OneLoop && (n >= blocks.whole ||
+                              (Mods::KeepsRange && n < blocks.open))},
+           first);
     wait_values(n + 1);
     issue_values(first);
     wgmma_wait<0>();

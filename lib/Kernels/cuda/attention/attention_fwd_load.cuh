@@ -77,19 +77,28 @@ template <class C, class P> struct FwdProducer {
     barrier_arrive(&s.q_full);
   }
 
+  TSR_MEMBER int tiles() { return fwd_tiles<C>(p) * p.heads * p.batch; }
+  /// The next tile. Drawn when the last values of one are to be loaded, not
+  /// before: who has a long one should not have the next one, too.
+  TSR_MEMBER int draw() {
+    const int drawn = atomicAdd(p.ticket, 1);
+    if (drawn == tiles() - 1) // a draw a tile: the last of all
+      *p.ticket = 0;
+    return drawn + gridDim.x;
+  }
+  /// By a whole warp.
+  TSR_MEMBER int draw_together() {
+    int next = 0;
+    if (threadIdx.x % 32 == 0)
+      next = draw();
+    return __shfl_sync(~0u, next, 0);
+  }
+
   TSR_MEMBER void run() {
-    const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
     int id = blockIdx.x;
     for (int phase = 0;; phase ^= 1) {
-      if (id >= tiles)
+      if (id >= tiles())
         return tell_end(phase);
-      int next = id + gridDim.x;
-      if (p.ticket) { // a draw a tile: the last of all finds tiles - 1
-        const int drawn = atomicAdd(p.ticket, 1);
-        next = drawn + gridDim.x;
-        if (drawn == tiles - 1)
-          *p.ticket = 0;
-      }
       const int number = fwd_tile<C>(p, id);
       const FwdTile<C> t(p, number);
       const FwdBlocks<C> blocks(p, t, 0, C::BM);
@@ -105,28 +114,14 @@ template <class C, class P> struct FwdProducer {
       for (int c = 0; c < C::Panels; c++)
         load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
                     t.batch, t.place, kEvictFirst);
-      for (int n = blocks.end - 1; n >= blocks.begin; n--) {
-        if (n > blocks.begin)
-          load_k(n - 1, head, t);
+      for (int n = blocks.end - 1; n > blocks.begin; n--) {
+        load_k(n - 1, head, t);
         load_v(n, head, t);
       }
-      id = next;
+      id = draw();
+      if (blocks.begin < blocks.end)
+        load_v(blocks.begin, head, t);
     }
-  }
-
-  /// By a whole warp, which tile comes behind `id`.
-  TSR_MEMBER int draw(int id, int tiles) {
-    int next = id + gridDim.x;
-    if (p.ticket) {
-      if (threadIdx.x % 32 == 0) {
-        const int drawn = atomicAdd(p.ticket, 1);
-        next = drawn + gridDim.x;
-        if (drawn == tiles - 1)
-          *p.ticket = 0;
-      }
-      next = __shfl_sync(~0u, next, 0);
-    }
-    return next;
   }
 
   /// Split or Paged: the same, by a whole warp, piece by piece.
@@ -136,25 +131,25 @@ template <class C, class P> struct FwdProducer {
       for (PipePieces pieces(share, blockIdx.x, 0); pieces.more(); phase ^= 1) {
         const FwdTile<C> t(p, pieces.tile);
         const FwdBlocks<C> blocks(p, t, 0, C::BM);
-        load_piece(t, pieces.next(blocks.begin, blocks.end), blocks.seen,
-                   phase);
+        load_piece(t, pieces.next(blocks.begin, blocks.end), blocks.seen, phase,
+                   [] {});
       }
     } else {
-      const int tiles = fwd_tiles<C>(p) * p.heads * p.batch;
-      for (int id = blockIdx.x; id < tiles; phase ^= 1) {
-        const int next = draw(id, tiles), number = fwd_tile<C>(p, id);
+      for (int id = blockIdx.x; id < tiles(); phase ^= 1) {
+        const int number = fwd_tile<C>(p, id);
         const FwdTile<C> t(p, number);
         const FwdBlocks<C> blocks(p, t, 0, C::BM);
         load_piece(t, {number, blocks.begin, blocks.end, 0, 0}, blocks.seen,
-                   phase);
-        id = next;
+                   phase, [&] { id = draw_together(); });
       }
     }
     if (threadIdx.x % 32 == 0)
       tell_end(phase);
   }
+  /// ahead: done before the last values are loaded. By a whole warp, if Paged.
+  template <class F>
   TSR_MEMBER void load_piece(FwdTile<C> const &t, TilePiece const &piece,
-                             KeyRange const &seen, int phase) {
+                             KeyRange const &seen, int phase, F ahead) {
     const int lane = threadIdx.x % 32;
     const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
     auto pages = [&] {
@@ -187,11 +182,15 @@ template <class C, class P> struct FwdProducer {
         load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
                     t.batch, t.place, kEvictFirst);
     }
+    if (n < piece.begin)
+      ahead();
     for (; n >= piece.begin; n--) {
       const auto of_values = own;
       if (n > piece.begin) {
         own = find(n - 1);
         load_k(n - 1, head, t, own);
+      } else {
+        ahead();
       }
       load_v(n, head, t, of_values);
     }
@@ -200,10 +199,8 @@ template <class C, class P> struct FwdProducer {
   /// Sparse: the same, by a whole warp.
   TSR_MEMBER void run_sparse() {
     const int lane = threadIdx.x % 32;
-    const int tiles = (p.queries + C::BM - 1) / C::BM * p.heads * p.batch;
     int id = blockIdx.x, phase = 0;
-    for (; id < tiles; phase ^= 1) {
-      const int next = draw(id, tiles);
+    for (; id < tiles(); phase ^= 1) {
       const int number = fwd_tile<C>(p, id);
       const FwdTile<C> t(p, number);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
@@ -235,10 +232,13 @@ template <class C, class P> struct FwdProducer {
         last = step.last;
         if (!last)
           load_keys();
+        else
+          id = draw_together();
         if (lane == 0)
           load_v(block, head, t);
       }
-      id = next;
+      if (empty)
+        id = draw_together();
     }
     if (lane == 0)
       tell_end(phase);

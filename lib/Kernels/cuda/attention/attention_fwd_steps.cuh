@@ -79,11 +79,15 @@ template <class C> struct FwdBlocks : KeyBlocks {
       return;
     const int64 first_query = Mods::query(p.args, first);
     const int64 last_query = Mods::query(p.args, last);
-    const KeyRange seen = Mods::keys(p.args, Mods::batch(p.args, t.batch),
-                                     Mods::head(p.args, t.head), first_query,
-                                     last_query, own.keys);
+    auto keys = [&](int64 first, int64 last) {
+      return Mods::keys(p.args, Mods::batch(p.args, t.batch),
+                        Mods::head(p.args, t.head), first, last, own.keys);
+    };
+    const KeyRange seen = keys(first_query, last_query);
     *static_cast<KeyBlocks *>(this) =
-        key_blocks<C>(own, seen, first_query, last_query);
+        Mods::KeepsRange ? key_blocks<C>(own, seen, first_query, last_query,
+                                         keys(last_query, first_query))
+                         : key_blocks<C>(own, seen, first_query, last_query);
   }
 };
 

@@ -164,6 +164,10 @@ struct AttentionMods {
   /// A range outside of which no query of [first, last] sees a key; of later
   /// queries neither end is smaller. KeysByHead: it differs between heads.
   static constexpr bool KeysByHead = false;
+  /// mask keeps what is in this range for a query, and it is asked only where
+  /// some query of a block has another: by the ends of the last and of the
+  /// first query, which is `keys` of these two in the other order.
+  static constexpr bool KeepsRange = false;
   template <class A>
   TSR_DEVICE KeyRange keys(A const &, int64 batch, int64 head, int64 first,
                            int64 last, int keys) {
@@ -188,18 +192,20 @@ struct HeadSection {
   }
 };
 
-/// Blocks of C::BN keys: [begin, end), of which those from `whole` on cross the
-/// diagonal or the end of the keys. No query sees a key outside of `seen`.
+/// Blocks of C::BN keys: [begin, end), of which those before `open` and from
+/// `whole` on cross the diagonal, the end of the keys, or what mask keeps of a
+/// range. No query sees a key outside of `seen`.
 struct KeyBlocks {
-  int begin = 0, end = 0, whole = 0;
+  int begin = 0, end = 0, open = 0, whole = 0;
   KeyRange seen;
 };
 /// Those that the queries [first, last], by their global numbers, see, where
-/// that is what their functors say.
+/// that is what their functors say; `kept`: what all of them see of a range.
 template <class C, class P>
 TSR_DEVICE KeyBlocks key_blocks(P const &p, KeyRange seen, int64 first,
-                                int64 last) {
-  int all_see = p.keys; // the keys before are seen by all queries
+                                int64 last, KeyRange kept = {0, 0x7fffffff}) {
+  // The keys before are seen by all queries.
+  int all_see = min(p.keys, kept.end);
   if (C::Causal) {
     seen.end = min(seen.end, (int)last + p.causal_shift + 1);
     all_see = min(all_see, (int)first + p.causal_shift + 1);
@@ -211,6 +217,7 @@ TSR_DEVICE KeyBlocks key_blocks(P const &p, KeyRange seen, int64 first,
   blocks.end = (seen.end + C::BN - 1) / C::BN;
   blocks.end = max(blocks.begin, blocks.end);
   blocks.whole = max(all_see, 0) / C::BN;
+  blocks.open = (max(kept.begin, 0) + C::BN - 1) / C::BN;
   return blocks;
 }
 

@@ -99,7 +99,6 @@ template <int BlockQueries, int BlockKeys, bool Causal> struct WalkedMask {
   int64 words;      // of each of them
   int batch, heads; // of the mask
   int queries, keys;
-  int group; // heads of the same keys, that are launched as the first of them
   static constexpr int Passes = kWalkPasses<BlockQueries>;
 
   /// Of parts, as many as there may be.
@@ -175,14 +174,12 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
   const int head = walked / 2 % mask.heads, batch = walked / 2 / mask.heads;
   if (batch >= mask.batch)
     return;
-  const int first_head = head / mask.group * mask.group;
   const int own = threadIdx.x, lane = own % 32;
   auto walks_of = [&](int passes) {
     return BlockWalks<int>(mask.queries, mask.keys, passes, Mask::Passes,
                            mask.walks + walked * mask.words);
   };
-  // Counts are those of a pass. The heads of a group have the order of the
-  // first of them.
+  // Counts are those of a pass.
   const BlockWalks<int> most = walks_of(Mask::Passes);
   int *const launched = most.launched + part * most.tiles;
   int *const counts = most.counts + part * most.tiles;
@@ -196,7 +193,7 @@ template <class Mask> TSR_DEVICE void make_walks(Mask const &mask, int at) {
     __syncthreads();
     int blocks = 0, pieces = 0;
     look_at_walks(
-        mask, batch, first_head, tiles, [&](int tile) { return first + tile; },
+        mask, batch, head, tiles, [&](int tile) { return first + tile; },
         most.columns, [&](int column) { return column * most.passes; },
         [&](int, int tile, uint32 adds) {
           if (adds >> lane & 1)

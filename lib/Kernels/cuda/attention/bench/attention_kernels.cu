@@ -78,6 +78,33 @@ template <class M> struct OfWeights : M {
   static constexpr bool WholeQueries = true, WholeKeys = true;
 };
 
+struct Seen {
+  int window;
+};
+static void capture(Seen &args, Sizes const &s, Tensors const &) {
+  args = {s.window};
+}
+/// Of which some blocks are whole, as programs have it then.
+template <int D, bool IsWide = true> struct Window : Full<D> {
+  using Args = Seen;
+  static constexpr bool HasMask = true, KeepsRange = IsWide;
+  static constexpr bool WholeQueries = true, WholeKeys = true;
+  template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
+    return at.key <= at.query && at.key > at.query - a.window;
+  }
+  TSR_DEVICE KeyRange keys(Args const &a, int64, int64, int64 first, int64 last,
+                           int) {
+    return {(int)first - a.window + 1, (int)last + 1};
+  }
+};
+template <int D>
+static void window(int kind, Sizes const &s, Tensors const &t,
+                   cudaStream_t stream) {
+  const Run run =
+      s.window < 256 ? Run(all<D, Window<D, false>>) : Run(all<D, Window<D>>);
+  run(kind, s, t, stream);
+}
+
 template <int D> Run of_mods(int mods) {
   const Run runs[] = {all<D, Full<D>>,
                       all<D, Triangle<D>>,
@@ -85,7 +112,8 @@ template <int D> Run of_mods(int mods) {
                       all<D, RowBias<D>>,
                       all<D, Relative<D>>,
                       all<D, Dropped<OfWeights<Full<D>>>>,
-                      all<D, Dropped<OfWeights<Triangle<D>>>>};
+                      all<D, Dropped<OfWeights<Triangle<D>>>>,
+                      window<D>};
   return runs[mods];
 }
 template <int D, int DV = D> Run plain(int mods) {
@@ -94,7 +122,7 @@ template <int D, int DV = D> Run plain(int mods) {
 
 /// d of queries and keys, dv of values. mods: full, causal, causal with a soft
 /// cap, with a bias by head and query, with one by distance, too;
-/// with dropout, full and causal.
+/// with dropout, full and causal; the last keys alone.
 extern "C" void attention(int d, int dv, int kind, int mods, Sizes s, Tensors t,
                           cudaStream_t stream) {
   const Run run = d == 64                 ? of_mods<64>(mods)

@@ -24,14 +24,16 @@ template <int D> struct Full : AttentionMods {
                                             : 0.0625f; // 1 / sqrt(D)
 };
 
-/// sequences: packed ones, of the one batch; 0: none are.
+/// sequences: packed ones, of the one batch; 0: none are. window: how many keys
+/// a query sees, of a kind that has one.
 struct Sizes {
-  int batch, heads, key_heads, queries, keys, sequences;
+  int batch, heads, key_heads, queries, keys, sequences, window;
 };
-/// `table`, `documents`: what functors read.
+/// `table`, `documents`: what functors read. `shares`: where query heads share
+/// keys, room for the gradients of keys and values of each.
 struct Tensors {
   void *q, *k, *v, *o, *dout, *dq, *dk, *dv, *lse, *workspace, *ticket, *table,
-      *sums, *documents, *walks;
+      *sums, *documents, *walks, *shares;
 };
 
 static Layout layout(int positions, int heads, int d) {
@@ -91,15 +93,29 @@ static void backward(Sizes const &s, Tensors const &t, cudaStream_t stream) {
   p.workspace = t.workspace, p.ticket = (int *)t.ticket;
   set_strides(p.dout_strides, layout(s.queries, s.heads, C::DV));
   set_strides(p.dq_strides, layout(s.queries, s.heads, C::D));
+  // Of query heads, [batch, head, key, column], or the results themselves.
+  const bool shares = s.heads != s.key_heads;
+  const int64 of_heads = (int64)s.batch * s.heads * s.keys;
+  auto *const dk = (__nv_bfloat16 *)t.shares, *const dv = dk + of_heads * C::D;
+  auto result = [&](void *whole, __nv_bfloat16 *parts, int d) {
+    return shares
+               ? rows_map<bf16>(parts,
+                                {of_heads / s.batch * d, (int64)s.keys * d, d},
+                                s.batch, s.heads, s.keys, d, 64)
+               : map(whole, d, s, true, 64);
+  };
   const BwdMaps maps = {map(t.q, C::D, s, false, C::QueryBox),
                         map(t.k, C::D, s, true, C::KeyBox),
                         map(t.v, C::DV, s, true, C::KeyBox),
                         map(t.dout, C::DV, s, false, C::QueryBox),
-                        map(t.dk, C::D, s, true, 64),
-                        map(t.dv, C::DV, s, true, 64)};
+                        result(t.dk, dk, C::D),
+                        result(t.dv, dv, C::DV)};
   launch_prepare<C>(p, s.sequences, stream);
   launch_bwd<C>(maps, p, multiprocessors(), s.sequences, stream);
   launch_finish<C>(p, s.sequences, stream);
+  if (shares)
+    launch_share<C>(p, dk, dv, t.dk, layout(s.keys, s.key_heads, C::D), t.dv,
+                    layout(s.keys, s.key_heads, C::DV), stream);
 }
 enum { Forward, Backward, Ordered };
 using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);

@@ -84,8 +84,7 @@ extern "C" void walks(Sizes s, Tensors t, cudaStream_t stream) {
                                             1,
                                             1,
                                             s.queries,
-                                            s.keys,
-                                            1};
+                                            s.keys};
   launch_walks(mask, stream);
 }
 

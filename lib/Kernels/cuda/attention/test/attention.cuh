@@ -27,7 +27,7 @@ char const *const kOrders[] = {"", " heads outside", " packed"};
 struct Shape {
   int batch, heads, key_heads, queries, keys;
   Order order = Order::Position;
-  bool ticket = true, lse = true;
+  bool lse = true;
   int query_step = 1, first_query = 0, first_head = 0;
 };
 
@@ -43,9 +43,9 @@ template <class M> std::string title(Shape const &s) {
       M::BlockKeys ? format(" %dx%d", M::BlockQueries, M::BlockKeys)
       : M::PageRows ? format(" in pages of %d", M::PageRows)
                     : "";
-  return format("d%d/%d %s %s%s%s b%d h%d/%d s%d/%d%s%s%s", D, DV, Element<T>::kName,
+  return format("d%d/%d %s %s%s%s b%d h%d/%d s%d/%d%s%s", D, DV, Element<T>::kName,
                 M::kName, M::HasDropout ? ", dropout" : "", blocks.c_str(), s.batch, s.heads, s.key_heads, s.queries, s.keys,
-                kOrders[(int)s.order], s.ticket ? "" : " no ticket",
+                kOrders[(int)s.order],
                 s.lse ? "" : " no lse");
 }
 
@@ -143,7 +143,7 @@ template <class M> struct Problem {
     p.o = o;
     set_strides(p.o_strides, lo);
     p.lse = s.lse ? lse.data : nullptr;
-    p.ticket = s.ticket ? ticket.data : nullptr;
+    p.ticket = ticket;
     p.pieces = pieces, p.arrived = arrived;
     set_sizes(p, s.batch, s.heads, s.key_heads, s.queries, s.keys);
     p.causal_shift = s.keys - s.query_step * s.queries;

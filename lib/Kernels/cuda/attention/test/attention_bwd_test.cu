@@ -35,6 +35,12 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
   Array<Stored> dout{rows * o_row}, dq{rows * dq_row}, dk{key_rows * kv_row},
       own_dv{packed ? 0 : key_rows * DV};
   Stored *dv = packed ? dk + D : own_dv.data;
+  // Of query heads, where these share keys.
+  const bool shares = s.heads != s.key_heads;
+  const Layout shared_dk = layout(Order::Head, s.heads, s.keys, D),
+               shared_dv = layout(Order::Head, s.heads, s.keys, DV);
+  Array<Stored> head_dk{shares ? (size_t)s.batch * shared_dk.batch : 0},
+      head_dv{shares ? (size_t)s.batch * shared_dv.batch : 0};
   Array<float> dlse{rows};
   Array<char> workspace{(size_t)BwdWorkspace<C>::bytes(
       this->s.batch, this->s.heads, this->s.queries, this->s.keys,
@@ -57,8 +63,10 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
             this->map(this->k, lk, s.keys, s.key_heads, C::KeyBox),
             this->map(this->v, lv, s.keys, s.key_heads, C::KeyBox, DV),
             this->map(dout, lo, s.queries, s.heads, C::QueryBox, DV),
-            this->map(dk, lk, s.keys, s.key_heads, 64),
-            this->map(dv, lv, s.keys, s.key_heads, 64, DV)};
+            shares ? this->map(head_dk, shared_dk, s.keys, s.heads, 64)
+                   : this->map(dk, lk, s.keys, s.key_heads, 64),
+            shares ? this->map(head_dv, shared_dv, s.keys, s.heads, 64, DV)
+                   : this->map(dv, lv, s.keys, s.key_heads, 64, DV)};
     p.o = this->o.data, p.dout = dout.data, p.dq = dq.data;
     p.lse = this->lse, p.dlse = has_dlse ? dlse.data : nullptr;
     set_strides(p.o_strides, lo), set_strides(p.dout_strides, lo);
@@ -82,6 +90,7 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
 
   void clear() {
     dq.clear(), dk.clear(), own_dv.clear(), workspace.clear(), walks.clear();
+    head_dk.clear(), head_dv.clear();
     for (auto const &sum : sums)
       sum->clear();
   }
@@ -91,8 +100,7 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     return {this->kinds, {s.heads * kinds, kinds, columns, 1},
             walks,       words,
             s.batch,     s.heads,
-            s.queries,   s.keys,
-            s.heads / s.key_heads};
+            s.queries,   s.keys};
   }
   void prepare() {
     if constexpr (C::Walks)
@@ -100,7 +108,11 @@ template <class M, bool Ordered> struct Backward : Problem<M> {
     launch_prepare<C>(p, this->sequences);
   }
   void main(int blocks) { launch_bwd<C>(maps, p, blocks, this->sequences); }
-  void finish() { launch_finish<C>(p, this->sequences); }
+  void finish() {
+    launch_finish<C>(p, this->sequences);
+    if (shares)
+      launch_share<C>(p, head_dk.data, head_dv.data, dk.data, lk, dv, lv);
+  }
   void launch(int blocks = multiprocessors()) {
     prepare(), main(blocks), finish();
     this->fill(dq.data, ldq, s.heads, D, 0);
@@ -417,8 +429,8 @@ void checkAll() {
   both<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
   checkMods<Documents>();
   both<Whole<Window>>({2, 4, 2, 768, 1152});
-  both<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, true, 2, 0, 4});
-  both<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, true, 2, 1, 4});
+  both<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, 2, 0, 4});
+  both<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, 2, 1, 4});
 #endif
 }
 void checkSmall() {

@@ -113,7 +113,7 @@ template <class M> void checkMods() {
   check<M>({7, 16, 2, 1, 2000, Order::Packed});
   check<M>({2, 4, 4, 7, 333, Order::Head});
   check<M>({1, 8, 1, 1, 20000});
-  check<M>({200, 4, 2, 2, 190, Order::Position, true, false});
+  check<M>({200, 4, 2, 2, 190, Order::Position, false});
 }
 #ifdef TEST_PAGED
 template <int R> void checkPages() {
@@ -138,7 +138,7 @@ void checkAll(bool small) {
   checkPages<64>();
   checkPages<128>();
   checkPages<256>();
-  check<Pages<Lengths, 8>>({200, 4, 2, 2, 192, Order::Position, true, false});
+  check<Pages<Lengths, 8>>({200, 4, 2, 2, 192, Order::Position, false});
   check<Pages<Lengths, 1000>>({3, 8, 1, 1, 20000});
   check<Pages<Lengths, 64>>({1, 16, 8, 1, 139968}); // two steps under way
   check<Pages<Lengths, 16>>({2, 2, 2, 1, 0});
@@ -161,7 +161,7 @@ void checkAll(bool small) {
   checkMods<RowFactor>();
   checkMods<NegativeScale>();
   check<Whole<Window>>({3, 8, 2, 77, 1152});
-  check<Sharded>({2, 4, 2, 4, 1000, Order::Head, true, true, 2, 1, 4});
+  check<Sharded>({2, 4, 2, 4, 1000, Order::Head, true, 2, 1, 4});
   check<Lengths>({1, 16, 8, 1, 139999}); // two steps under way
   check<Full>({2, 2, 2, 1, 0}); // no keys at all
   check<Full>({1, 1, 1, 1, 1});

@@ -127,7 +127,7 @@ void launch_bwd(BwdMaps const &maps, P const &p, int blocks, int sequences,
   const int bytes = sizeof(typename C::Shared);
   allow_shared(bwd_kernel<C, P>, bytes);
   const int tiles =
-      ((p.keys + C::BN - 1) / C::BN + sequences) * p.key_heads * p.batch;
+      ((p.keys + C::BN - 1) / C::BN + sequences) * p.heads * p.batch;
   const int clusters = std::min(std::max(1, blocks / C::Cluster), tiles);
   if (tiles)
     launch_clusters(C::Cluster, p.queries > 0, bwd_kernel<C, P>,
@@ -145,6 +145,35 @@ void launch_finish(P const &p, int sequences, cudaStream_t stream = nullptr) {
     if (p.queries)
       launch_clusters(1, p.keys > 0, finish_kernel<C, P>,
                       side_grid<C>(p, sequences), C::SideThreads, 0, stream, p);
+  CHECK(cudaGetLastError());
+}
+
+template <class C, class P>
+__global__ __launch_bounds__(C::SideThreads) void share_kernel(
+    const __grid_constant__ P p) {
+  attention_bwd_share<C>(p, blockIdx.x);
+}
+/// dK and dV of query heads, [batch, head, key, column] in `from`, become `p`'s
+/// of key heads, where these are not the same.
+template <class C, class P, class T>
+void launch_share(P const &p, T const *dk, T const *dv, void *to_dk,
+                  Layout const &dk_layout, void *to_dv, Layout const &dv_layout,
+                  cudaStream_t stream = nullptr) {
+  BwdShares<typename P::Args> s = {};
+  s.batch = p.batch, s.heads = p.heads, s.key_heads = p.key_heads;
+  s.keys = p.keys, s.args = p.args;
+  auto share = [&](BwdShare &of, T const *from, void *to, Layout const &layout,
+                   int64 columns) {
+    of.from = from, of.to = to;
+    set_strides(of.from_strides,
+                {p.heads * p.keys * columns, p.keys * columns, columns});
+    set_strides(of.to_strides, layout);
+  };
+  share(s.dk, dk, to_dk, dk_layout, C::D);
+  share(s.dv, dv, to_dv, dv_layout, C::DV);
+  if (const int blocks = bwd_share_blocks(s))
+    launch_clusters(1, true, share_kernel<C, decltype(s)>, blocks,
+                    C::SideThreads, 0, stream, s);
   CHECK(cudaGetLastError());
 }
 

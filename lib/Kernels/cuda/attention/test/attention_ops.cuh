@@ -171,7 +171,7 @@ struct KeyBias : Captured {
 /// The keys query - window < key <= query; the kernel knows the range.
 struct Window : Captured {
   static constexpr char const *kName = "sliding window";
-  static constexpr bool HasMask = true;
+  static constexpr bool HasMask = true, KeepsRange = true;
   template <class At> TSR_DEVICE bool mask(Args const &a, At const &at) {
     return at.key <= at.query && at.key > at.query - a.window;
   }

@@ -29,14 +29,14 @@ template <class M> void checkPlain() {
   check<M>({2, 4, 4, 513, 640, Order::Packed});
   check<M>({3, 8, 1, 1, 700});
   check<M>({1, 2, 2, 1, 1});
-  check<M>({1, 2, 2, 300, 200, Order::Position, false});
-  check<M>({1, 2, 2, 130, 129, Order::Position, true, false});
+  check<M>({1, 2, 2, 300, 200, Order::Position});
+  check<M>({1, 2, 2, 130, 129, Order::Position, false});
   check<M>({16, 24, 24, 384, 384});
 }
 template <class M> void checkBlocks() {
   check<M>({2, 4, 4, 1024, 1024});
   check<M>({1, 4, 2, 700, 9000, Order::Packed}); // words of blocks
-  check<M>({2, 3, 1, 333, 129, Order::Head, false});
+  check<M>({2, 3, 1, 333, 129, Order::Head});
 }
 /// The programs of block masks, instead of all others.
 void checkBlocks(bool small) {
@@ -56,7 +56,7 @@ void checkBlocks(bool small) {
 template <class M> void checkPacked() {
   check<Sequences<M>>({1, 4, 2, 1000, 1000});
   check<Sequences<M>>({1, 3, 1, 2300, 2300, Order::Packed});
-  check<Sequences<M>>({1, 2, 2, 1, 1, Order::Head, false});
+  check<Sequences<M>>({1, 2, 2, 1, 1, Order::Head});
 }
 void checkPacked(bool small) {
   if (small)
@@ -113,8 +113,8 @@ void checkAll() {
   checkMods<Window>();
   check<Window>({1, 1, 1, 1000, 200}); // windows behind the last key
   checkMods<Documents>();
-  check<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, true, 2, 0, 4});
-  check<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, true, 2, 1, 4});
+  check<Sharded>({2, 4, 2, 512, 1024, Order::Position, true, 2, 0, 4});
+  check<Sharded>({2, 4, 2, 512, 1000, Order::Head, true, 2, 1, 4});
 #endif
 }
 void checkSmall() {
