@@ -455,6 +455,8 @@ TSR_DEVICE BwdSections bwd_sections(P const &p, int reads) {
   int ending = min(fit, max(width, fill(2 * 132)));
   if (C::Packed) // tiles that run together have few of the queries
     ending = max(ending, 2);
+  else if (C::Ordered && !C::Walks && all >= 2 * fill(132))
+    ending = min(ending, all - fill(132)); // not all begin at the last queries
   if (C::Ordered && bwd_sees_all<C>(p)) {
     const int wide_enough = (C::BM == 128 ? 4 : 8) * max(1, 4096 / p.queries);
     const int least = max(C::AddsByCopy ? 2 : wide_enough, fill(160 - 1) + 1);
