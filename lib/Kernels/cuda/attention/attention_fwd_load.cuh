@@ -78,10 +78,10 @@ template <class C, class P> struct FwdProducer {
   }
 
   TSR_MEMBER int tiles() { return fwd_tiles<C>(p) * p.heads * p.batch; }
-  /// The next tile. Drawn when the last values of one are to be loaded, not
-  /// before: who has a long one should not have the next one, too.
-  TSR_MEMBER int draw() {
-    const int drawn = atomicAdd(p.ticket, 1);
+  /// A draw for the next tile is made when a tile's last blocks are to be
+  /// loaded, not before: who has a long one should not have the next one, too.
+  TSR_MEMBER int draw() { return atomicAdd(p.ticket, 1); }
+  TSR_MEMBER int tile_of(int drawn) {
     if (drawn == tiles() - 1) // a draw a tile: the last of all
       *p.ticket = 0;
     return drawn + gridDim.x;
@@ -90,7 +90,7 @@ template <class C, class P> struct FwdProducer {
   TSR_MEMBER int draw_together() {
     int next = 0;
     if (threadIdx.x % 32 == 0)
-      next = draw();
+      next = tile_of(draw());
     return __shfl_sync(~0u, next, 0);
   }
 
@@ -114,13 +114,19 @@ template <class C, class P> struct FwdProducer {
       for (int c = 0; c < C::Panels; c++)
         load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
                     t.batch, t.place, kEvictFirst);
-      for (int n = blocks.end - 1; n > blocks.begin; n--) {
-        load_k(n - 1, head, t);
+      // Two blocks ahead, so that nothing waits for it.
+      const int ahead = min(blocks.begin + 2, blocks.end - 1);
+      int drawn = 0;
+      for (int n = blocks.end - 1; n >= blocks.begin; n--) {
+        if (n == ahead)
+          drawn = draw();
+        if (n > blocks.begin)
+          load_k(n - 1, head, t);
         load_v(n, head, t);
       }
-      id = draw();
-      if (blocks.begin < blocks.end)
-        load_v(blocks.begin, head, t);
+      if (blocks.begin == blocks.end)
+        drawn = draw();
+      id = tile_of(drawn);
     }
   }
 
