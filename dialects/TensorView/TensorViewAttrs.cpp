@@ -12,7 +12,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <array>
 #include <charconv>
@@ -71,12 +70,16 @@ bool AsmTokenSource::accept(std::string_view text) {
 
 std::optional<int64_t> AsmTokenSource::integer() {
   SMLoc loc = parser.getCurrentLocation();
-  int64_t value;
+  APInt value;
   OptionalParseResult result = parser.parseOptionalInteger(value);
   if (!result.has_value() || failed(*result))
     return std::nullopt;
   last = loc;
-  return value;
+  if (value.getSignificantBits() > 64) {
+    blameLast();
+    return std::nullopt;
+  }
+  return value.getSExtValue();
 }
 
 std::optional<std::string> AsmTokenSource::identifier() {
@@ -113,30 +116,11 @@ void MeshAttr::print(AsmPrinter &printer) const {
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                layout::Mesh mesh) {
-  llvm::StringSet<> names;
-  int64_t devices = 1;
-  for (const layout::Axis &axis : mesh.axes) {
-    if (!names.insert(axis.name).second)
-      return emitError() << "mesh axis '" << axis.name << "' is named twice";
-    if (axis.size < 1)
-      return emitError() << "mesh axis '" << axis.name
-                         << "' must have a positive size";
-    // Planning a move looks at each of them.
-    if (llvm::MulOverflow(devices, axis.size, devices) || devices > 65536)
-      return emitError() << "a mesh has at most 65536 devices";
-  }
-  if (mesh.devices.empty())
-    return success();
-  std::vector<bool> seen(devices);
-  for (int64_t device : mesh.devices) {
-    if (device < 0 || device >= devices || seen[device])
-      return emitError() << "'devices' must name each of 0 to " << devices - 1
-                         << " once; " << device << " is wrong or repeated";
-    seen[device] = true;
-  }
-  if (int64_t(mesh.devices.size()) != devices)
-    return emitError() << "'devices' must name " << devices
-                       << " devices, as the axes have";
+  if (Status status = layout::verify(mesh); !status)
+    return emitError() << status.message();
+  // Planning a move looks at each of them.
+  if (mesh.numDevices() > 65536)
+    return emitError() << "a mesh has at most 65536 devices";
   return success();
 }
 

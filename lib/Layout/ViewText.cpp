@@ -129,10 +129,15 @@ public:
     } while (tokens.accept(","));
     if (!expect(">"))
       return false;
-    std::vector<int64_t> identity(result.devices.size());
-    std::iota(identity.begin(), identity.end(), int64_t(0));
-    if (result.devices == identity)
-      result.devices.clear();
+    const std::vector<int64_t> listed = std::exchange(result.devices, {});
+    if (Status status = verify(result); !status)
+      return fail(status.message());
+    // All in order are no list.
+    std::vector<int64_t> inOrder(listed.size());
+    std::iota(inOrder.begin(), inOrder.end(), int64_t(0));
+    if (listed == inOrder && int64_t(listed.size()) == result.numDevices())
+      return true;
+    result.devices = listed;
     if (Status status = verify(result); !status)
       return fail(status.message());
     return true;
@@ -187,7 +192,7 @@ private:
   bool parseInt(std::vector<int64_t> &list) {
     std::optional<int64_t> value = tokens.integer();
     if (!value)
-      return fail("expected an integer");
+      return fail("expected an integer below 2^63");
     list.push_back(*value);
     return true;
   }
@@ -207,7 +212,9 @@ private:
   /// `[` int, ... `]` | `iota` `(` axis, ... `)`
   bool parseDevices(Mesh &result) {
     if (!tokens.accept("iota"))
-      return parseList("[", "]", [&] { return parseInt(result.devices); });
+      return parseList("[", "]", [&] { return parseInt(result.devices); }) &&
+             (!result.devices.empty() ||
+              fail("`devices` lists each rank of the mesh once"));
     std::vector<int> order;
     auto axis = [&] {
       std::optional<std::string> name = tokens.identifier();

@@ -100,6 +100,18 @@ TEST(Mesh, Errors) {
             "rank 0 in `devices` is out of range or there twice; each rank "
             "from 0 to 1 stands once in `devices` (at column 26 of `<x = 2, "
             "devices = [0, 0]>`)");
+  // The first of all in order are not all.
+  EXPECT_EQ(message("<x = 4, devices = [0, 1, 2]>"),
+            "the mesh has 4 positions, but `devices` lists 3 ranks; each rank "
+            "from 0 to 3 stands once in `devices` (at column 29 of `<x = 4, "
+            "devices = [0, 1, 2]>`)");
+  EXPECT_EQ(message("<x = 4, devices = [0, 1, 2, 3, 4]>"),
+            "the mesh has 4 positions, but `devices` lists 5 ranks; each rank "
+            "from 0 to 3 stands once in `devices` (at column 35 of `<x = 4, "
+            "devices = [0, 1, 2, 3, 4]>`)");
+  EXPECT_EQ(message("<x = 4, devices = []>"),
+            "`devices` lists each rank of the mesh once (at column 21 of `<x = "
+            "4, devices = []>`)");
   EXPECT_EQ(message("<x = 2, y = 2, devices = iota(x, x)>"),
             "`iota` lists each axis of the mesh once: x, y (at column 36 of "
             "`<x = 2, y = 2, devices = iota(x, x)>`)");

@@ -321,3 +321,15 @@ func.func @part_of_the_mesh(%x: tensor<2x4xf32, #tv.view<#m, [(did(pp) * 1 | 1:2
 #m = #tv.mesh<pp = 2>
 // expected-error@+1 {{dimension 0: did(pp) * 1 reaches 2 values, fewer than the bound 3; write a bound of 2 or less, or `_` for one of the factors}}
 func.func @no_such_part(%x: tensor<1x4xf32, #tv.view<#m, [(did(pp) * 1 | 2:3), _]>>) { return }
+
+// -----
+
+#m = #tv.mesh<tp = 4>
+// expected-error@+1 {{expected an integer below 2^63}}
+func.func @priority_beyond(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _], priority = [99999999999999999999]>>) { return }
+
+// -----
+
+// expected-error@+1 {{the mesh has 4 positions, but `devices` lists 3 ranks; each rank from 0 to 3 stands once in `devices`}}
+#m = #tv.mesh<tp = 4, devices = [0, 1, 2]>
+func.func @few_devices(%x: tensor<8xf32, #tv.view<#m, [did(tp) * _]>>) { return }
