@@ -144,6 +144,25 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
     return op->emitOpError() << "must combine operand #" << index
                              << " along exactly the axes it names, from "
                              << source.getView() << " to " << target.getView();
+  // What a device lacks comes along the axes that no longer split. (Of what is
+  // empty a slice lacks nothing.)
+  auto manyOf = [](std::vector<layout::SubAxis> axes) {
+    std::erase_if(axes,
+                  [](const layout::SubAxis &sub) { return sub.size == 1; });
+    return layout::merged(std::move(axes));
+  };
+  const std::vector<layout::SubAxis> named = manyOf(op.getAxes().getAxes());
+  const std::vector<layout::SubAxis> joined =
+      manyOf(layout::subtract(layout::axesOf(source.getLayoutView()),
+                              layout::axesOf(target.getLayoutView())));
+  const bool gathers = op.getKind() == tv::StepKind::AllGather;
+  const bool isNamed =
+      gathers ? joined == named : layout::subtract(joined, named).empty();
+  if (!reduces && op.getKind() != tv::StepKind::Slice && !isNamed)
+    return op->emitOpError()
+           << "must join the parts of operand #" << index << " along "
+           << (gathers ? "exactly " : "") << "the axes it names, from "
+           << source.getView() << " to " << target.getView();
   return success();
 }
 

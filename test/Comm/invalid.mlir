@@ -178,3 +178,27 @@ func.func @no_plan(%x: tensor<8xf32, #split>) {
   %y = tv.reshard %x plan <fetch over #m [tp]> : (tensor<8xf32, #split>) -> tensor<8xf32, #whole>
   return
 }
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+#parts = #tv.view<#m, [did(tp) * 4]>
+#whole = #tv.view<#m, [8]>
+func.func @gathered_over_another(%x: tensor<4xf32, #tv.local<#parts, of [8]>>) {
+  // expected-error @+1 {{must join the parts of operand #0 along exactly the axes it names}}
+  %0 = comm.all_gather %x over #m [dp] id 0
+    : (tensor<4xf32, #tv.local<#parts, of [8]>>) -> tensor<8xf32, #tv.local<#whole, of [8]>>
+  return
+}
+
+// -----
+
+#m = #tv.mesh<dp = 2, tp = 2>
+#parts = #tv.view<#m, [did(tp) * 4]>
+#others = #tv.view<#m, [did(dp) * 4]>
+func.func @sent_over_another(%x: tensor<4xf32, #tv.local<#parts, of [8]>>) {
+  // expected-error @+1 {{must join the parts of operand #0 along the axes it names}}
+  %0 = comm.exchange %x over #m [dp] id 0
+    : (tensor<4xf32, #tv.local<#parts, of [8]>>) -> tensor<4xf32, #tv.local<#others, of [8]>>
+  return
+}
