@@ -69,7 +69,8 @@ def main():
         path, ops = (os.path.join(folder, name) for name in ("program.mlir", "ops.mlir"))
         with open(path, "w") as f:
             f.write(text)
-        differentiate = ["tessera-opt", "%s", "--tv-inline", "--tv-differentiate"]
+        differentiate = ["tessera-opt", "%s", "--tv-inline", "--tv-inline-regions",
+                         "--tv-differentiate"]
         shrink.run([*differentiate, "-o", ops], path, bin)
         ranks = f"--interpret={program.ranks()}"
         shrink.run(["tessera-opt", "%s", "--tessera=to=local", ranks, "-o", os.devnull], ops, bin)

@@ -151,7 +151,7 @@ class Graph(Program):
     OPS = ("cheap cheap cheap cheap_pair cheap_pair cheap_pair pair_of_results pair_of_results "
            "spread spread spread turned turned flat_again shifted add pointwise reduce reduce "
            "reduce softmax cumsum update update gather scatter linear layer_norm map dropout "
-           "made where top_k constrain barrier same_view contract load").split()
+           "made where top_k constrain barrier same_view stage region contract load").split()
 
     # The program
 

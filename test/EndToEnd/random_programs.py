@@ -23,6 +23,7 @@ import tempfile
 import random_parts
 import shrink
 from random_sizes import Size, dynamic
+from random_stages import Stages
 from random_views import Views
 from random_windows import Windows
 
@@ -48,6 +49,7 @@ FEATURES = {
     "errors": "errors in data of sequences and pages",
     "meshes": "views in the axes of another mesh of the same devices",
     "parts": "every fourth program of parts of axes, partial along some",
+    "stages": "values on a part of the mesh, and local regions; mostly in every fourth program",
 }
 MOVES = ["constrain", "constrain", "transpose", "reshape", "slice", "concat", "pad",
          "broadcast", "reshard", "barrier", "same_view"]
@@ -58,10 +60,10 @@ class Value:
         self.name, self.shape, self.element, self.type = name, tuple(shape), element, type_
 
 
-class Program(Views, Windows, random_parts.Parts):
+class Program(Views, Windows, random_parts.Parts, Stages):
     def __init__(self, seed, partial_inputs=True, without=()):
         self.partial_inputs = partial_inputs
-        self.random = random.Random(seed)
+        self.seed, self.random = seed, random.Random(seed)
         self.has = {name for name in FEATURES if name not in without}
         self.parts = "parts" in self.has and seed % 4 == 3
         self.usual = []  # sub-axes of programs of parts
@@ -129,11 +131,11 @@ class Program(Views, Windows, random_parts.Parts):
             view = self.opened(self.view(shape, inside=True))
         return self.type(shape, view, element)
 
-    def emit(self, text, operands, shape, element=None, after=""):
+    def emit(self, text, operands, shape, element=None, after="", type_=None):
         if None in operands:
             return None
         element = element or operands[0].element
-        name, type_ = self.name(), self.result(shape, element)
+        name, type_ = self.name(), type_ or self.result(shape, element)
         types = ", ".join(o.type for o in operands)
         self.body.append(f"  {name} = {text} : ({types}) -> {type_}{after}")
         return self.keep(Value(name, shape, element, type_))
@@ -382,12 +384,11 @@ class Program(Views, Windows, random_parts.Parts):
 
     def op_constrain(self):
         a = self.pick(at_least=1, integers=True)
-        view = self.view(a.shape, inside=True)
-        type_ = self.type(a.shape, view, a.element)
-        name = self.name()
-        self.body.append(f"  {name} = tv.constrain {a.name} : ({a.type}) -> {type_} "
-                         f"to #tv.view<#m, {view}>")
-        return self.keep(Value(name, a.shape, a.element, type_))
+        return self.constrained(a, self.view(a.shape, inside=True))
+
+    def constrained(self, a, view):
+        return self.emit(f"tv.constrain {a.name}", [a], a.shape, after=f" to #tv.view<#m, {view}>",
+                         type_=self.type(a.shape, view, a.element))
 
     def op_barrier(self):
         a = self.pick(integers=True)
@@ -660,11 +661,14 @@ class Program(Views, Windows, random_parts.Parts):
         if self.made:
             return self.made
         ops = [name for name in dir(self) if name.startswith("op_")
-               and ("errors" in self.has or not name.endswith("_errors"))]
+               and ("errors" in self.has or not name.endswith("_errors"))
+               and ("stages" in self.has or name not in ("op_stage", "op_region"))]
         if "moves" in self.has and self.chance(0.2):
             ops = ["op_" + name for name in MOVES]
         elif self.parts:
             ops += random_parts.OPS * 2
+        elif self.seed % 4 == 1 and "stages" in self.has:
+            ops += ["op_stage", "op_region"] * (len(ops) // 2)
         while not self.values:
             self.input(self.shape(self.random.randint(2, 3)))
         for _ in range(self.random.randint(2, 8)):

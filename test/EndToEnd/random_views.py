@@ -97,23 +97,28 @@ class Views:
     def on_other_mesh(self, text):
         """Some of the views of `text`, in the one axis of another mesh, or, of two axes of
         other sizes, in those of a mesh that is cut elsewhere: 6 as 3 * 2 for 2 * 3; or on
-        devices in any order."""
+        devices in any order. Local regions keep theirs."""
         if "meshes" not in self.has or self.chance(0.8):
             return text
+        viewed = re.compile(r"(?<!#tv\.local<)#tv\.view<#m, (.*?)>")
+
+        def rewritten(view, other):
+            return viewed.sub(lambda v: f"#tv.view<{other}>" if v[1] == view else v[0], text)
+
         if "[" in self.mesh or self.chance(0.4):
             devices = list(range(math.prod(size for _, size in self.axes)))
             self.random.shuffle(devices)
             order = "" if devices == sorted(devices) else f", devices = {devices}"
-            for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+            for view in sorted(set(viewed.findall(text))):
                 if self.chance(0.5):
-                    text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#n, {view}>")
+                    text = rewritten(view, f"#n, {view}")
             axes = ", ".join(f"{axis} = {size}" for axis, size in self.axes)
             return f"#n = #tv.mesh<{axes}{order}>\n{text}"
         if sorted(sizes := [size for _, size in self.axes]) == [2, 3] and self.chance(0.5):
-            for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+            for view in sorted(set(viewed.findall(text))):
                 if self.chance(0.5):
                     other = re.sub(r"\b[xy]\b", lambda axis: {"x": "u", "y": "v"}[axis[0]], view)
-                    text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#n, {other}>")
+                    text = rewritten(view, f"#n, {other}")
             return f"#n = #tv.mesh<u = {sizes[1]}, v = {sizes[0]}>\n{text}"
         order = re.search(r"iota\((.*)\)", self.mesh)
         sizes, places, outer = dict(self.axes), {}, 1
@@ -125,8 +130,8 @@ class Views:
             axis, before, size = sub.groups()
             return f"all:({places[axis] * int(before or 1)}){size or sizes[axis]}"
 
-        for view in sorted(set(re.findall(r"#tv\.view<#m, (.*?)>", text))):
+        for view in sorted(set(viewed.findall(text))):
             if self.chance(0.5):
                 other = re.sub(rf"\b({'|'.join(sizes)})\b(?::\((\d+)\)(\d+))?", digit, view)
-                text = text.replace(f"#tv.view<#m, {view}>", f"#tv.view<#all, {other}>")
+                text = rewritten(view, f"#all, {other}")
         return f"#all = #tv.mesh<all = {outer}>\n{text}"
