@@ -336,7 +336,7 @@ View PlanViews::evened(const View &view) const {
     Product &product = result.dims[dim].product;
     const std::vector<SubAxis> axes = axesOf(product);
     const int64_t parts = sizeOf(axes), bound = boundOf(view, dim, shape);
-    if (local[dim] <= ceilDiv(bound, parts))
+    if (local[dim] * parts <= bound)
       continue;
     product.clear();
     if (bound % parts)

@@ -408,6 +408,11 @@ void Planner::proposeReductions() {
     View as = views.sliced(chain.at, to, contract);
     as.partial = to.partial;
     std::vector<SubAxis> others = subtract(contract, splitAxes(as));
+    // Where `to` leaves some of the devices little, all of them combine.
+    if (localElements(as) * (sizeOf(contract) / sizeOf(others)) >
+        localElements(chain.at))
+      if (auto even = views.scattered(chain.at, contract))
+        reduce(chain, *even);
     if (others.empty())
       return;
     if (auto all = views.scattered(as, others))

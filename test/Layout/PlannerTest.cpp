@@ -210,6 +210,21 @@ TEST_F(Usual, idleDevicesHelpToReduce) {
   ASSERT_TRUE(plan.loser);
 }
 
+TEST(Planner, AllCombineWhatLeavesSomeNothing) {
+  // 4 rows over 8 devices: to scatter to those that have rows would give each
+  // of them twice an even part of all addends.
+  Mesh mesh = makeMesh("<x=8>");
+  Shape shape = {4, 4096};
+  Planned plan =
+      planned({shape, 1024, view("[_, _], partial = [x : sum]", shape, mesh),
+               view("[did(x) * _, _]", shape, mesh)},
+              mesh);
+  EXPECT_EQ(plan.chosen.text,
+            "reduce-scatter over [x], then all-to-all over [x]");
+  const int64_t even = 4 * 4096 / 8 * 1024, row = 4096 * 1024;
+  EXPECT_EQ(plan.chosen.cost.bytesReceived, 7 * even + row / 8 * 7);
+}
+
 TEST_F(Usual, partialStatesThatStayGoAlong) {
   Planned plan = this->plan("[did(tp) * _, _], partial = [dp : sum]",
                             "[_, did(tp) * _], partial = [dp : sum]");
@@ -559,6 +574,9 @@ TEST(Planner, DistanceFromTheBestChain) {
     for (auto [mesh, shape, made, others] :
          {std::tuple("<x=4>", Shape{12}, 1.2, 1.25),
           std::tuple("<x=8>", Shape{16}, 1.0001, 1.0001),
+          // Views that leave some devices nothing, too.
+          std::tuple("<x=8>", Shape{8}, 1.0001, 1.0001),
+          std::tuple("<x=4>", Shape{4, 4}, 1.0001, 1.2501),
           std::tuple("<x=4, y=2>", Shape{16}, 1.0001, 1.0001),
           std::tuple("<x=6>", Shape{12}, 2.0001, 1.52),
           std::tuple("<x=2, y=3>", Shape{12}, 1.2, 1.2),
