@@ -150,15 +150,22 @@ public:
       return false;
     while (tokens.accept(",")) {
       if (tokens.accept("alloc")) {
+        if (view.alloc)
+          return fail("`alloc` is there twice");
         view.alloc.emplace();
         if (!expect("=") ||
             !parseList("(", ")", [&] { return parseInt(*view.alloc); }))
           return false;
       } else if (tokens.accept("partial")) {
+        if (!view.partial.empty())
+          return fail("`partial` is there twice; one lists all states, as in "
+                      "`[x : sum, y : sum]`");
         if (!expect("=") ||
             !parseList("[", "]", [&] { return parsePartial(view); }))
           return false;
       } else if (tokens.accept("priority")) {
+        if (!view.priority.empty())
+          return fail("`priority` is there twice");
         if (!expect("=") ||
             !parseList("[", "]", [&] { return parseInt(view.priority); }))
           return false;

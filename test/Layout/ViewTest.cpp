@@ -87,6 +87,13 @@ TEST(View, SyntaxErrors) {
             "expected the end of the text (at column 5");
   EXPECT_EQ(message("[2], order = (0)"),
             "expected `alloc`, `partial` or `priority` (at column 6");
+  EXPECT_EQ(message("[2], alloc = (0), alloc = (0)"),
+            "`alloc` is there twice (at column 24");
+  EXPECT_EQ(message("[2], partial = [tp : sum], partial = [dp : sum]"),
+            "`partial` is there twice; one lists all states, as in `[x : sum, "
+            "y : sum]` (at column 35");
+  EXPECT_EQ(message("[2], priority = [0], priority = [1]"),
+            "`priority` is there twice (at column 30");
   // A part of the mesh, as other systems say it: what to write.
   EXPECT_EQ(message("[_, 8], axes = {tp = 1}"),
             "a value on a part of the mesh has a dimension of 1 that lies "
