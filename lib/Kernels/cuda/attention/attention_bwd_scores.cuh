@@ -55,7 +55,7 @@ template <class C, class P> struct BwdScores {
   /// What functors get of a step's scores, and of element i of them.
   struct Pairs {
     typename Mods::Row const *rows;
-    Positions<Mods::WholeQueries> queries;
+    QueryPositions<Mods> queries;
     int64 batch, head;
   };
   TSR_MEMBER Pairs pairs(int stage, typename C::Step const &now) {
@@ -68,7 +68,7 @@ template <class C, class P> struct BwdScores {
   TSR_MEMBER AttentionPair<Mods> pair_of(Pairs const &of, int i,
                                          typename C::Step const &now) {
     const int r = i / 2 % 2, column = fragment_column(i);
-    const Positions<Mods::WholeKeys> keys = {key, now.keys(p)};
+    const KeyPositions<Mods> keys = {key, now.keys(p)};
     return {
         of.rows[C::RowBytes ? column : 0],       columns[r], of.batch, of.head,
         Mods::query(p.args, of.queries[column]), keys[8 * r]};

@@ -308,7 +308,7 @@ template <class C, class P> struct FewConsumer {
   TSR_MEMBER void modify(int block) {
     const int first = block * C::BN + lane % 4 * 2;
     if (C::Scaled || C::HasMods) {
-      const Positions<Mods::WholeKeys> own_keys = {first, p.keys};
+      const KeyPositions<Mods> own_keys = {first, p.keys};
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++) {
         const int r = i / 2 % 2;

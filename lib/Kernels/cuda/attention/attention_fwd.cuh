@@ -242,12 +242,12 @@ template <class C, class P> struct FwdConsumer {
     int64 query[2]; // global, as the functors get them
 #pragma unroll
     for (int r = 0; r < 2; r++)
-      query[r] = Mods::query(
-          p.args, Positions<Mods::WholeQueries>{own, queries()}[8 * r]);
+      query[r] =
+          Mods::query(p.args, QueryPositions<Mods>{own, queries()}[8 * r]);
     if (Each) {
       const int64 of_batch = Mods::batch(p.args, batch);
       const int64 of_head = Mods::head(p.args, head);
-      const Positions<Mods::WholeKeys> own_keys = {first, keys()};
+      const KeyPositions<Mods> own_keys = {first, keys()};
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++) {
         const int r = i / 2 % 2;

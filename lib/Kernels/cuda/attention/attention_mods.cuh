@@ -49,16 +49,24 @@ struct IndexPair {
 /// Positions that functors get of what one thread has: those that lie some
 /// constant behind its first. They never get one at the end or beyond: the last
 /// takes its place. Where none is, what they load lies constants apart, if the
-/// numbers have 64 bits.
-template <bool Whole> struct Positions {
+/// numbers have 64 bits; what a mask alone compares takes half of that.
+template <bool Whole, bool Compared> struct Positions {
   int first, end;
-  TSR_MEMBER int operator[](int i) const { return min(first + i, end - 1); }
+  TSR_MEMBER int operator[](int i) const {
+    return Whole ? first + i : min(first + i, end - 1);
+  }
 };
-template <> struct Positions<true> {
+template <> struct Positions<true, false> {
   int64 first;
   int end;
   TSR_MEMBER int64 operator[](int i) const { return first + i; }
 };
+template <class Mods>
+using QueryPositions =
+    Positions<Mods::WholeQueries, Mods::HasMask && !Mods::HasScore>;
+template <class Mods>
+using KeyPositions =
+    Positions<Mods::WholeKeys, Mods::HasMask && !Mods::HasScore>;
 
 /// The same, and what the functors have of each alone.
 template <class Mods> struct AttentionPair {
