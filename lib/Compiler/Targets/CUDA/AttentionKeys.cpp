@@ -430,3 +430,30 @@ SmallVector<KeyBound> cuda::getKeyBounds(arith::CmpIOp op) {
   comparison.compare(op);
   return std::move(comparison.bounds);
 }
+
+bool cuda::keepsRange(Block &mask, int64_t least) {
+  int64_t begin = -KeyBound::kFar, end = KeyBound::kFar; // less the query
+  SmallVector<Value> hold = {mask.getTerminator()->getOperand(0)};
+  while (!hold.empty()) {
+    Value condition = hold.pop_back_val();
+    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+      llvm::append_range(hold, both->getOperands());
+      continue;
+    }
+    auto op = condition.getDefiningOp<arith::CmpIOp>();
+    if (!op || !op->hasAttr(schedule::kBoundAttr))
+      return false;
+    const SmallVector<KeyBound> bounds = getKeyBounds(op);
+    const bool isPoint = op.getPredicate() == arith::CmpIPredicate::eq;
+    if (bounds.size() != (isPoint ? 2 : 1) ||
+        !llvm::all_of(bounds, [](const KeyBound &x) { return x.isPlain(); }))
+      return false;
+    for (const KeyBound &bound : bounds)
+      if (bound.isOfDistance() && bound.values.empty()) {
+        int64_t &of = bound.isEnd ? end : begin;
+        of = bound.isEnd ? std::min(of, bound.constant)
+                         : std::max(of, bound.constant);
+      }
+  }
+  return end - begin >= least;
+}

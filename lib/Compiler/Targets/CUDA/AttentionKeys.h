@@ -53,6 +53,10 @@ llvm::SmallVector<mlir::arith::CmpIOp> getBoundingOps(mlir::Block &mask);
 /// What one of them says: one bound, or with `eq` two.
 llvm::SmallVector<KeyBound> getKeyBounds(mlir::arith::CmpIOp op);
 
+/// Whether the bounds that a kernel takes are all that the mask says, and no
+/// window of fewer than `least` keys, inside of which no block lies.
+bool keepsRange(mlir::Block &mask, int64_t least);
+
 /// Whether weights' numbers, by a number_mod, are such that those of `size`
 /// keys from a multiple of that on follow each other from one on.
 bool areInGroups(mlir::Block &number, int64_t size);

@@ -156,35 +156,6 @@ static LogicalResult writeBound(KernelWriter &out, Block &mask,
   return success();
 }
 
-/// Whether the bounds are all that the mask says, and no window of fewer than
-/// `least` keys, inside of which no block lies.
-static bool keepsRange(Block &mask, int64_t least) {
-  int64_t begin = -KeyBound::kFar, end = KeyBound::kFar; // less the query
-  SmallVector<Value> hold = {mask.getTerminator()->getOperand(0)};
-  while (!hold.empty()) {
-    Value condition = hold.pop_back_val();
-    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-      llvm::append_range(hold, both->getOperands());
-      continue;
-    }
-    auto op = condition.getDefiningOp<arith::CmpIOp>();
-    if (!op || !op->hasAttr(kBoundAttr))
-      return false;
-    const SmallVector<KeyBound> bounds = getKeyBounds(op);
-    const bool isPoint = op.getPredicate() == arith::CmpIPredicate::eq;
-    if (bounds.size() != (isPoint ? 2 : 1) ||
-        !llvm::all_of(bounds, [](const KeyBound &x) { return x.isPlain(); }))
-      return false;
-    for (const KeyBound &bound : bounds)
-      if (bound.isOfDistance() && bound.values.empty()) {
-        int64_t &of = bound.isEnd ? end : begin;
-        of = bound.isEnd ? std::min(of, bound.constant)
-                         : std::max(of, bound.constant);
-      }
-  }
-  return end - begin >= least;
-}
-
 /// The keys that queries from `first` to `last` may see, as far as comparisons
 /// are bounds of them. `least`: as keepsRange.
 static LogicalResult writeKeys(KernelWriter &out, Operation *op, Block &mask,
@@ -646,43 +617,6 @@ LogicalResult cuda::writeAttention(KernelWriter &out, plan::AttentionOp op,
       out, op, symbol + "_Mods", "f.args",
       {{op.getResult(), "{}"}, {op.getLse(), "__int_as_float(0xff800000)"}});
   out.line() << form.kernel << "<" << config << ">(boxed.maps, f);\n";
-  out.close();
-  return success();
-}
-
-LogicalResult cuda::writeBlockWalks(KernelWriter &out, plan::BlockWalksOp op,
-                                    DeviceFunction &function) {
-  ArrayRef<int64_t> of = op.getOf(), blocks = op.getBlocks();
-  const Value mask = op.getMask();
-  function.threads = 256;
-  for (unsigned dim : {0, 1})
-    function.space.push_back(
-        {SpaceExtent::Kind::Dimension, 0, numberOf(mask), dim});
-  // At least as many as a head's walks have parts, in both directions.
-  function.space.push_back(
-      {SpaceExtent::Kind::Constant,
-       2 * int64_t(llvm::divideCeil(llvm::divideCeil(of[0], 64) + 255, 128))});
-  const std::string walked = function.symbol + "_Walked";
-  out.line() << "\nusing " << walked << " = WalkedMask<" << blocks[0] << ", "
-             << blocks[1] << ", " << (op.getCausal() ? "true" : "false")
-             << ">;\n";
-  out.nameParameters();
-  out.openGlobal("kWalkThreads", function.symbol);
-  out.line() << "static_assert(kWalkThreads == " << function.threads
-             << ", \"what the launch says\");\n";
-  out.line() << "static_assert(WalkParts(" << of[0] << ", " << of[1] << ", "
-             << walked << "::Passes).words() <= "
-             << cast<MemRefType>(op.getWalks().getType()).getDimSize(3)
-             << ", \"there is room for them\");\n";
-  const std::string from = out.name(mask), to = out.name(op.getWalks());
-  out.line() << "const " << walked << " mask = {" << from << ".data,\n";
-  out.line() << "    {" << from << ".stride[0], " << from << ".stride[1], "
-             << from << ".stride[2], " << from << ".stride[3]},\n";
-  out.line() << "    " << to << ".data, " << to << ".stride[2], int(" << from
-             << ".size[0]), int(" << from << ".size[1]), " << of[0] << ", "
-             << of[1] << "};\n";
-  out.line() << "for (int i = blockIdx.x; i < mask.count(); i += gridDim.x)\n";
-  out.line() << "  make_walks(mask, i);\n";
   out.close();
   return success();
 }
