@@ -50,7 +50,7 @@ class Case(NamedTuple):
 
     def labels(self):
         return {f"b{self.batch}", f"s{self.queries}", f"h{self.heads}", f"d{self.depths[0]}",
-                f"kind{self.kind}", "models" if self.model else "table", self.model}
+                f"kind{self.kind}", "models" if self.model else "table", self.model or "table"}
 
     def pairs(self):
         """Of queries and keys, that are seen."""
@@ -325,9 +325,11 @@ def main():
     torch.manual_seed(0)
     scratch = torch.empty(1 << 28, dtype=torch.int8, device="cuda")
     ratios = {"forward": [], "backward": []}
-    wanted = [part for part in args.rows.split(",") if part]
+    wanted = {part for part in args.rows.split(",") if part}
+    if not any(wanted & {"models", case.model} for case in cases()):
+        wanted.add("table")
     for case in cases():
-        if not set(wanted or ["table"]) <= case.labels():
+        if not wanted <= case.labels():
             continue
         for what, ratio in run(library, case, scratch, args.deterministic, args.flex).items():
             ratios[what].append(ratio)
