@@ -20,7 +20,7 @@ using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
 /// How often ops of a region are placed anew to try moves that operands share.
-static constexpr size_t kMaxTried = 4096;
+static constexpr size_t kMaxTried = 8192;
 /// What asking a way takes of a plan of a move.
 static constexpr double kWay = 0.001;
 
