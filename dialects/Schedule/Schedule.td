@@ -202,8 +202,9 @@ def Schedule_AttentionAttr : AttrDef<Schedule_Dialect, "Attention"> {
     #schedule.attention<rows(128) keys(128) stages(2)>
     ```
     A block takes so many queries, `rows`, and `keys` at a time. Forward it has a tile of
-    queries, and `stages` of keys and values under way; the gradient has a tile of keys,
-    and stages of queries and gradients.
+    queries, and `stages` of keys and values under way, where there are more than two the
+    queries of two tiles; the gradient has a tile of keys, and stages of queries and
+    gradients.
 
     ```mlir
     #schedule.attention<rows(8) keys(64) stages(3)>

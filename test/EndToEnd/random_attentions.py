@@ -6,8 +6,6 @@ reference: they stay small. It differentiates by differences: they have no kinks
 import math
 import random
 
-MESHES = [{"x": 2}, {"x": 3}, {"x": 4}, {"x": 2, "y": 2}, {"x": 3, "y": 2}]
-MOST = {"b": 3, "s": 12, "t": 9, "n": 6}  # of dynamic extents
 
 
 class Region:
@@ -82,9 +80,17 @@ class Region:
 
 
 class Attentions:
+    MESHES = [{"x": 2}, {"x": 3}, {"x": 4}, {"x": 2, "y": 2}, {"x": 3, "y": 2}]
+    MOST = {"b": 3, "s": 12, "t": 9, "n": 6}  # of dynamic extents
+    ELEMENTS = ["f32"] * 6 + ["bf16", "f16", "f64"]
+    HEADS = [(4, 3), (4, 4)]  # of queries and keys, of values
+    SCALES = [0.5, 0.25, -0.5]
+    BATCHES, QUERIES, KEYS = [1, 2, 3], [1, 5, 12], [3, 7, 9]
+    TOKENS, MASKED = 24, (70, 100)  # packed; beside a block mask
+
     def __init__(self, seed, partial_inputs=True, without=()):
         self.random = random.Random(seed)
-        self.mesh = self.random.choice(MESHES)
+        self.mesh = self.random.choice(self.MESHES)
         self.count, self.used = 0, set()
         self.made = self.program()
 
@@ -94,8 +100,8 @@ class Attentions:
     def runs(self):
         if not self.sizes:
             return [{}]
-        return [{name: self.random.choice([0, 1, MOST[name]]) for name in self.sizes},
-                {name: self.random.randint(1, MOST[name]) for name in self.sizes}]
+        return [{name: self.random.choice([0, 1, self.MOST[name]]) for name in self.sizes},
+                {name: self.random.randint(1, self.MOST[name]) for name in self.sizes}]
 
     def text(self):
         return self.made
@@ -125,20 +131,22 @@ class Attentions:
 
     def program(self):
         rng = self.random
-        element = rng.choice(["f32"] * 6 + ["bf16", "f16", "f64"])
+        element = rng.choice(self.ELEMENTS)
         self.wide = "f64" if element == "f64" else "f32"
         packed, blocks = (rng.random() < 0.15 for _ in range(2))
         blocks = blocks and not packed
         dynamic = rng.random() < 0.4 and not packed and not blocks
         groups = rng.choice([1, 2, 3])
         heads = groups * rng.choice([1, 2, 3])
-        b = 1 if packed else rng.choice([1, 2, 3, *["b"] * dynamic])
-        s = 24 if packed else 70 if blocks else rng.choice([1, 5, 12, *["s"] * 4 * dynamic])
-        t = 24 if packed else 100 if blocks else rng.choice([3, 7, 9, *["t", "s"] * 2 * dynamic])
+        b = 1 if packed else rng.choice([*self.BATCHES, *["b"] * dynamic])
+        s = (self.TOKENS if packed else self.MASKED[0] if blocks
+             else rng.choice([*self.QUERIES, *["s"] * 4 * dynamic]))
+        t = (self.TOKENS if packed else self.MASKED[1] if blocks
+             else rng.choice([*self.KEYS, *["t", "s"] * 2 * dynamic]))
         self.extents = b, heads, s, t
-        depth = rng.choice([3, 4])
-        q = self.tensor("query", [b, heads, s, 4], element, 0.7)
-        inputs = [q, self.tensor("key", [b, groups, t, 4], element),
+        width, depth = rng.choice(self.HEADS)
+        q = self.tensor("query", [b, heads, s, width], element, 0.7)
+        inputs = [q, self.tensor("key", [b, groups, t, width], element),
                   self.tensor("value", [b, groups, t, depth], element)]
         result, cotangent = (self.tensor("do", [b, heads, s, depth], element, likely)
                              for likely in (0.2, 0.5))
@@ -163,8 +171,9 @@ class Attentions:
             region = Region(self)
             mask = region.text("mask_mod", False, region.condition(2), "i1")
 
-        flags = f"scale({rng.choice(['0.5', '0.25', '-0.5'])})" + " causal" * (rng.random() < 0.3)
-        more, limits = [], {"ids": [-1, 8], "begins": [-2, 27], "used": [-2, 12]}
+        flags = f"scale({rng.choice(self.SCALES)})" + " causal" * (rng.random() < 0.3)
+        more, limits = [], {"ids": [-1, 8], "begins": [-2, self.TOKENS + 3],
+                            "used": [-2, self.TOKENS // 2]}
         if rng.random() < 0.2:
             flags += f" dropout(0.25) seed({rng.randint(0, 9)}) stream({rng.randint(0, 9)})"
             if rng.random() < 0.5:
@@ -178,7 +187,7 @@ class Attentions:
                 flags += " used(%used)"
         operands = [tensor[3] for tensor in more]
         if blocks:
-            type_ = f"tensor<{b}x{heads}x2x1xi8>"
+            type_ = f"tensor<{b}x{heads}x{-(-s // 64)}x{-(-t // 128)}xi8>"
             before = [f"  %mask = tv.block_mask of [{s}, {t}] blocks [64, 128] : () -> {type_}",
                       *mask]
             flags += " block_mask(%mask) blocks [64, 128]"
@@ -190,7 +199,7 @@ class Attentions:
         to = sorted(rng.sample(range(len(floats)), rng.randint(1, len(floats))))
         results = [result[3], lse[3]][:len(given)] + [floats[i][3] for i in to]
         self.sizes = sorted({e for each in inputs for e in each[1] if not isinstance(e, int)})
-        sizes = ", ".join(f"{name} = {MOST[name]}" for name in self.sizes)
+        sizes = ", ".join(f"{name} = {self.MOST[name]}" for name in self.sizes)
         names = ", ".join(f"%{each[0]}" for each in inputs)
         of, gradients = ", ".join(["%o", "%lse"][:len(given)]), f"%g:{len(results)}"
         listed = ", ".join(each[3] for each in inputs + given)
@@ -211,3 +220,15 @@ class Attentions:
             f" : ({listed}) -> ({', '.join(results)})",
             f"  return {', '.join(f'%g#{i}' for i in range(len(results)))} : "
             f"{', '.join(results)}", "}", ""])
+
+
+class WideAttentions(Attentions):
+    """Those that tensor cores have kernels for, of several tiles."""
+    MESHES = [{"x": 1}, {"x": 2}, {"x": 3}, {"x": 4}, {"x": 2, "y": 2}]
+    MOST = {"b": 3, "s": 300, "t": 270, "n": 200}
+    ELEMENTS = ["bf16", "bf16", "f16"]
+    HEADS = [(64, 64), (64, 64), (96, 96), (128, 128), (128, 128), (192, 128), (192, 192),
+             (256, 256)]
+    SCALES = [0.125, 0.0625, -0.125]
+    QUERIES, KEYS = [1, 64, 100, 128, 200, 320], [1, 77, 128, 200, 256, 300]
+    TOKENS, MASKED = 450, (330, 400)

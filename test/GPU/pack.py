@@ -21,6 +21,10 @@ data.tar.xz has all this, beside the programs that run it: `run` (test/GPU/run) 
 launcher, `failures` (test/GPU/failures) runs what must fail, with what is in broken/:
 modules and, where lib/Kernels/cuda/test/run has built them, programs of kernels.
 
+With --attentions FIRST:END it is random attentions and their gradients of these seeds
+instead (WideAttentions of test/EndToEnd/random_attentions.py), a test for each of a
+program's runs.
+
 With --target cuda:sm_80 modules run on any GPU from there on, on a newer one from their
 PTX: attention by cuDNN or math, products by cuBLASLt alone.
 
@@ -46,6 +50,7 @@ sys.path.append(str(GPT))  # behind MiniLM, whose reference.py is meant
 import gpt3  # noqa: E402
 from packed import PackedGPT, PackedProgram  # noqa: E402
 from prepare import read_sentences, tokenize  # noqa: E402
+from random_attentions import WideAttentions  # noqa: E402
 from reference import embed  # noqa: E402
 from run_programs import (Case, Tools, meshes_of, programs_in,  # noqa: E402
                           sizes_of, with_element, with_names)
@@ -96,10 +101,10 @@ def link_copies(top):
                 file.hardlink_to(original)
 
 
-def pack_program(tools, text, mesh, ranks, folder, target, flags, runs):
+def pack_program(tools, text, mesh, ranks, folder, target, flags, runs, sizes=None):
     """One module, and a test for each run of it; gives how many."""
     folder.mkdir(parents=True)
-    sizes = sizes_of(text)
+    sizes = sizes_of(text) if sizes is None else sizes
     case = Case(tools, text, folder, "program", sizes)
     tools.compile(case.path, mesh, case.module, *PRICES.get(target, []))
     report = tools.call(tools.bin / "tessera-run", case.module, "--inputs", case.inputs,
@@ -254,6 +259,15 @@ def list_programs(tools, only, elements, target):
                         yield name, text, "", ranks, BOTH if target == HOPPER else PLAIN
 
 
+def list_attentions(seeds):
+    """[(name, text, ranks, sizes)] of random attentions."""
+    for seed in seeds:
+        program = WideAttentions(seed)
+        text = with_names(program.text())
+        for number, sizes in enumerate(program.runs()):
+            yield f"attention-{seed}-{number}", text, program.ranks(), sizes
+
+
 def pack_large(tools, only, out, target):
     """The GPT-3 block, and the program that holds it against float64; gives how many
     tests."""
@@ -384,6 +398,7 @@ def main():
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--element", nargs="+", default=["", "bf16"],
                         help="what f32 becomes, one variant each; '' leaves it")
+    parser.add_argument("--attentions", metavar="FIRST:END", help="random ones, of these seeds")
     parser.add_argument("--target", default=HOPPER)
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / ".cache/minilm",
                         help="MiniLM, from examples/minilm/fetch")
@@ -404,17 +419,22 @@ def main():
     shutil.copy2(ROOT / "test/GPU/run", args.out / "run")
     shutil.copy2(ROOT / "scripts/mpi.env", args.out / "mpi.env")
 
-    pack_failures(tools, args.out, args.target)
     packed = failed = 0
-    if args.only in "minilm":
-        packed += pack_minilm(tools, args.model, args.out, args.target)
-    if args.target != "cpu":
-        packed += pack_large(tools, args.only, args.out, args.target)
-    for name, text, mesh, ranks, (flags, runs) in list_programs(
-            tools, args.only, args.element, args.target):
+    if args.attentions:
+        programs = [(name, text, "", ranks, PLAIN, sizes) for name, text, ranks, sizes in
+                    list_attentions(range(*map(int, args.attentions.split(":"))))]
+    else:
+        pack_failures(tools, args.out, args.target)
+        if args.only in "minilm":
+            packed += pack_minilm(tools, args.model, args.out, args.target)
+        if args.target != "cpu":
+            packed += pack_large(tools, args.only, args.out, args.target)
+        programs = ((*program, None) for program in list_programs(
+            tools, args.only, args.element, args.target))
+    for name, text, mesh, ranks, (flags, runs), sizes in programs:
         try:
             packed += pack_program(tools, text, mesh, ranks, args.out / "tests" / name,
-                                   args.target, flags, runs)
+                                   args.target, flags, runs, sizes)
         except RuntimeError as error:
             failed += 1
             shutil.rmtree(args.out / "tests" / name)

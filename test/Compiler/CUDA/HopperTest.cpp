@@ -66,18 +66,25 @@ TEST(Hopper, AttentionIsClean) {
   for (std::string type : {"bf16", "f16"})
     for (std::string depth : {"64", "96", "128", "192", "256"})
       for (std::string causal : {"false", "true"})
-        for (std::string mods : {std::string(), functors, cap}) {
+        for (auto [mods, queries] : {std::pair(std::string(), 0L),
+                                     {std::string(), 128},
+                                     {functors, 0},
+                                     {cap, 0}}) {
           const int d = std::stoi(depth);
           const bool hasMods = !mods.empty(), isCap = mods == cap;
           // Beside wider accumulators functors have too few registers.
           if ((hasMods && d > 128) || (isCap && type == "f16"))
             continue;
           const AttentionTiles tiles =
-              getForwardTiles(d, d, hasMods, hasMods, 0, isCap);
+              getForwardTiles(d, d, hasMods, hasMods, 0, isCap, queries);
+          if (queries &&
+              tiles.rows == getForwardTiles(d, d, hasMods, hasMods).rows)
+            continue;
           units.push_back(
               {"attention " + type + " " + depth + " causal " + causal +
                    (isCap     ? " with a cap"
                     : hasMods ? " with functors"
+                    : queries ? " of few queries"
                               : ""),
                "#include \"attention/attention_fwd.cuh\"\n"
                "using namespace tessera;\n"
@@ -89,7 +96,8 @@ TEST(Hopper, AttentionIsClean) {
                    "using Config = FwdConfig<" +
                    type + ", " + depth + ", Mods, " + depth + ", " +
                    std::to_string(tiles.rows) + ", " +
-                   std::to_string(tiles.keys) +
+                   std::to_string(tiles.keys) + ", " +
+                   std::to_string(tiles.stages) +
                    ">;\n"
                    "extern \"C\" __global__ void "
                    "__launch_bounds__(Config::Threads, 1)\n"

@@ -14,7 +14,7 @@
 // CHECK: divui(at.query, int64(128))
 // CHECK: divui(at.key, int64(256))
 // CHECK-NOT: KeyRange
-// CHECK: using attention_0_Config = FwdConfig<bf16, 128, attention_0_Mods, 128, 128, 128>;
+// CHECK: using attention_0_Config = FwdConfig<bf16, 128, attention_0_Mods, 128, 128, 128, 2>;
 #m = #tv.mesh<tp = 2>
 !q = tensor<2x4x300x128xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 !lse = tensor<2x4x300xf32>

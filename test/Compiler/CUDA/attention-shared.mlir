@@ -13,7 +13,7 @@
 // No spills, no serialised products.
 // CLEAN-NOT: {{warning|error}}
 
-// TEXT: _Config = FwdConfig<bf16, 128, attention_0_Mods, 128, 128, 128, 132>;
+// TEXT: _Config = FwdConfig<bf16, 128, attention_0_Mods, 128, 128, 128, 2, 132>;
 // TEXT: attention_0_pieces[attention_0_Config::MostBlocks * attention_0_Config::Groups * 2 * attention_0_Config::PieceFloats];
 // TEXT: f.arrived = attention_0_arrived;
 

@@ -21,6 +21,7 @@
 // RUN: tessera-compile %t/cap.mlir --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr 2>&1 | FileCheck %s --check-prefix=CLEAN --allow-empty
 // RUN: FileCheck %s --check-prefixes=CAP,BF16 < %t/cap/kernels.cu
 // RUN: FileCheck %s --check-prefix=FACTORS < %t/cap/7-scheduled.mlir
+// RUN: sed 's/300/256/g' %t/cap.mlir | tessera-opt --tessera="to=scheduled target=cuda:sm_90a attention=flash" | FileCheck %s --check-prefix=FEW
 // RUN: sed 's/bf16/f16/g' %t/cap.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --dump-dir=%t/cap -o %t/module.tsr
 // RUN: FileCheck %s --check-prefixes=CAP,F16 < %t/cap/kernels.cu
 // RUN: FileCheck %s --check-prefix=UNBOUNDED < %t/cap/kernels.cu
@@ -36,10 +37,10 @@
 
 // Functions leave registers for two groups of 64 queries; what is loaded for a query, or
 // a key, alone is loaded once. Factors around a function are the kernel's.
-// SCHEDULE: plan.attention {{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(2)>}
+// SCHEDULE: plan.attention {{.*}} {schedule.attention = #schedule.attention<rows(128) keys(128) stages(4)>}
 // SCHEDULE: memref.load {{.*}} {schedule.role = #schedule.role<query>}
 // SCHEDULE: arith.cmpf {{.*}} {schedule.role = #schedule.role<key>}
-// TILES: #schedule.attention<rows(192) keys(128) stages(2)>
+// TILES: #schedule.attention<rows(192) keys(128) stages(4)>
 // FACTORS: arith.{{divf|mulf}} {{.*}} {schedule.role = #schedule.role<inner_scale>}
 // FACTORS: arith.mulf {{.*}} {schedule.role = #schedule.role<outer_scale>}
 
@@ -72,12 +73,12 @@
 // CHECK: return add0;
 // CHECK: static __device__ bool mask(const Args &args, const At &at) {
 // CHECK: at.column.v0
-// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods, 64, 128, 128>;
+// CHECK: using attention_0_Config = FwdConfig<bf16, 64, attention_0_Mods, 64, 128, 128, 4>;
 // CHECK: __launch_bounds__(384, 1)
 // CHECK-NEXT: attention_0(const __grid_constant__ attention_0_Boxed boxed)
 // CHECK: f.lse = p.y1.data;
 
-// PLAN: as attention_0 of 384 threads and 99328 bytes of shared memory, persistent, over %{{.*}}.0, %{{.*}}.1, %{{.*}}.2 by 1, operand 0 in boxes of 1x1x128x64, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 5 in boxes of 1x1x64x64
+// PLAN: as attention_0 of 384 threads and 181248 bytes of shared memory, persistent, over %{{.*}}.0, %{{.*}}.1, %{{.*}}.2 by 1, operand 0 in boxes of 1x1x128x64, operand 1 in boxes of 1x1x128x64, operand 2 in boxes of 1x1x128x64, operand 5 in boxes of 1x1x64x64
 
 // PROGRAM: struct alignas(64) TensorMap
 // PROGRAM: attention_0_Boxed boxed_attention_0 = {p, {makeMap<false>(p.x0, {1, 1, 128, 64}), makeMap<false>(p.x1, {1, 1, 128, 64}), makeMap<false>(p.x2, {1, 1, 128, 64}), makeMap<false>(p.y0, {1, 1, 64, 64})}};
@@ -107,11 +108,13 @@
 // BF16: const float tanh0 = tanhFast(s);
 // F16: const float tanh0 = tanh32(s);
 // CAP-NEXT: return tanh0;
-// BF16: FwdConfig<bf16, 64, attention_0_Mods, 64, 192, 128>
+// BF16: FwdConfig<bf16, 64, attention_0_Mods, 64, 192, 128, 4>
+// Two groups where there are as many tiles.
+// FEW: #schedule.attention<rows(128) keys(128) stages(4)>
 
 // Not in f16, nor a larger cap, nor if there is more than tanh.
 // UNBOUNDED-NOT: BoundedTanh
-// UNBOUNDED: FwdConfig<{{b?f16}}, 64, attention_0_Mods, 64, 128, 128>
+// UNBOUNDED: FwdConfig<{{b?f16}}, 64, attention_0_Mods, 64, 128, 128, 4>
 
 // Not if the score has another use.
 // TWICE-NOT: InnerScale
@@ -169,10 +172,10 @@ func.func @main(%q: !q {tv.name = "q"}, %length: tensor<2xi32> {tv.name = "lengt
 
 //--- cap.mlir
 #m = #tv.mesh<tp = 1>
-!q = tensor<2x4x100x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
+!q = tensor<2x4x300x64xbf16, #tv.view<#m, [_, did(tp) * _, _, _]>>
 func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}) {
   %o, %lse = tv.attention %q, %q, %q scale(0.125)
-      : (!q, !q, !q) -> (!q, tensor<2x4x100xf32>)
+      : (!q, !q, !q) -> (!q, tensor<2x4x300xf32>)
     score_mod (%x: f32, %b: index, %h: index, %i: index, %j: index) {
       %c = arith.constant 5.0e+1 : f32
       %u = arith.divf %x, %c : f32
@@ -235,8 +238,8 @@ func.func @main(%q: !q {tv.name = "q", tv.dims = ["b", "s"]},
 
 //--- plain.mlir
 #m = #tv.mesh<tp = 1>
-!q = tensor<2x4x100x64xbf16, #tv.local<#tv.view<#m, [2, 4, 100, 64]>, of [2, 4, 100, 64]>>
-!l = tensor<2x4x100xf32, #tv.local<#tv.view<#m, [2, 4, 100]>, of [2, 4, 100]>>
+!q = tensor<2x4x300x64xbf16, #tv.local<#tv.view<#m, [2, 4, 300, 64]>, of [2, 4, 300, 64]>>
+!l = tensor<2x4x300xf32, #tv.local<#tv.view<#m, [2, 4, 300]>, of [2, 4, 300]>>
 func.func @main(%q: !q {tv.name = "q"}) -> (!q {tv.name = "o"}) {
   %o, %lse = tv.attention %q, %q, %q scale(0.125) causal
       : (!q, !q, !q) -> (!q, !l)

@@ -128,8 +128,8 @@ module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
 !q = memref<2x4x64x64xbf16, strided<[16384, 4096, 64, 1]>>
 module attributes {plan.target = #plan.target<"cuda:sm_90a">} {
   func.func private @k(%q: !q, %o: !q) attributes {plan.kernel} {
-    // expected-error @+1 {{there are 2 stages of keys and values, not 3}}
-    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(3)>} : !q, !q, !q to !q
+    // expected-error @+1 {{there are 2 to 4 stages of keys and values, not 5}}
+    plan.attention %q, %q, %q to %o scale(0.125) {schedule.attention = #schedule.attention<rows(128) keys(128) stages(5)>} : !q, !q, !q to !q
     return
   }
 }

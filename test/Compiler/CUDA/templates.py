@@ -24,8 +24,8 @@ struct GeluMods : GemmMods {
     x[0] = gelu_tanh(x[0] + a.bias[at.column]);
   }
 };
-#define ATTENTION(NAME, T, D, MODS, ROWS, KEYS)                                \\
-  using NAME##_C = FwdConfig<T, D, MODS, D, ROWS, KEYS>;                       \\
+#define ATTENTION(NAME, T, D, MODS, ROWS, KEYS, STAGES)                        \\
+  using NAME##_C = FwdConfig<T, D, MODS, D, ROWS, KEYS, STAGES>;               \\
   extern "C" __global__ void __launch_bounds__(NAME##_C::Threads, 1)           \\
   NAME(const __grid_constant__ FwdMaps maps,                                   \\
        const __grid_constant__ FwdParams<MODS::Args> p) {                      \\
@@ -54,11 +54,12 @@ struct GeluMods : GemmMods {
   }
 """
 KERNELS = {
-    "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods, 128, 128)",
+    "attention_128": "ATTENTION(attention_128, bf16, 128, AttentionMods, 128, 128, 2)",
     "attention_128_causal":
-        "ATTENTION(attention_128_causal, bf16, 128, CausalMods, 128, 128)",
-    "attention_64_causal": "ATTENTION(attention_64_causal, f16, 64, CausalMods, 192, 128)",
-    "attention_256": "ATTENTION(attention_256, bf16, 256, AttentionMods, 128, 80)",
+        "ATTENTION(attention_128_causal, bf16, 128, CausalMods, 128, 128, 2)",
+    "attention_64_causal":
+        "ATTENTION(attention_64_causal, f16, 64, CausalMods, 192, 128, 4)",
+    "attention_256": "ATTENTION(attention_256, bf16, 256, AttentionMods, 128, 80, 2)",
     "few_128": "FEW(few_128, bf16, 128, CausalMods, 8, 64, 3)",
     "few_256": "FEW(few_256, f16, 256, AttentionMods, 64, 32, 1)",
     "backward_128": "BACKWARD(backward_128, bf16, 128, AttentionMods, false, 64, 3)",

@@ -497,7 +497,8 @@ static ForwardForm getQueryForm(plan::AttentionOp op,
   for (unsigned dim : {0, 1, 2})
     function.space.push_back(
         {SpaceExtent::Kind::Dimension, 0, numberOf(op.getResult()), dim});
-  std::string text = std::to_string(rows) + ", " + std::to_string(keys);
+  std::string text = std::to_string(rows) + ", " + std::to_string(keys) + ", " +
+                     std::to_string(tiles.getStages());
   if (tiles.getShared()) {
     // All blocks count the steps: there is one without keys, too.
     function.space.push_back(

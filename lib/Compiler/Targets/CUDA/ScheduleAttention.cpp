@@ -41,8 +41,15 @@ static int64_t countSharedSums(plan::AttentionGradOp op) {
       [](StringAttr by) { return by == "query" || by == "distance"; });
 }
 
-/// For tiles of a head's queries.
-static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared) {
+/// Of a head; 0: they are not known.
+static int64_t getNumQueries(plan::AttentionOp op) {
+  const int64_t queries =
+      cast<MemRefType>(op.getQuery().getType()).getDimSize(2);
+  return ShapedType::isDynamic(queries) ? 0 : queries;
+}
+/// For tiles of so many of a head's queries.
+static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared,
+                                    int64_t queries) {
   auto [depth, ofValues] = getDepths(op);
   // Of packed sequences and of pages, too, there are two groups.
   const bool two = op.getTiles() || op.getPages() || shared;
@@ -54,7 +61,8 @@ static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared) {
       !op.getScoreMod().empty() || !(op.getScale().convertToDouble() > 0) ||
           two,
       op.getBlocks() ? (*op.getBlocks())[1] : 0,
-      isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() && !two);
+      isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() && !two,
+      queries, shared);
 }
 
 /// How many heads read one key head; 0: they are not known.
@@ -88,7 +96,7 @@ static bool isShared(plan::AttentionOp op, const plan::Limits &limits) {
   if (op.getBlocks() || op.getDropout() || ShapedType::isDynamicShape(shape) ||
       ShapedType::isDynamic(keys))
     return false;
-  return tessera::isShared(getQueryTiles(op, /*shared=*/true),
+  return tessera::isShared(getQueryTiles(op, /*shared=*/true, shape[2]),
                            double(shape[0]) * shape[1], shape[2], keys,
                            op.getCausal(), limits.multiprocessors);
 }
@@ -115,7 +123,7 @@ static AttentionAttr chooseTiles(plan::AttentionOp op,
   if (std::optional<int64_t> rows = getFewRows(op))
     return getAttr(op, getFewTiles(depth, ofValues, *rows));
   const bool shared = isShared(op, limits);
-  return getAttr(op, getQueryTiles(op, shared), shared);
+  return getAttr(op, getQueryTiles(op, shared, getNumQueries(op)), shared);
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   auto [depth, ofValues] = getDepths(op);
@@ -158,7 +166,7 @@ int64_t cuda::getSharedBytes(plan::AttentionOp op) {
            1024;
   // Queries and results, which may take the queries' place; keys and values;
   // barriers.
-  return tiles.getRows() * row +
+  return (tiles.getStages() > 2 ? 2 : 1) * tiles.getRows() * row +
          (depth > 128 ? 1024 : tiles.getRows() * ofValue) +
          tiles.getStages() * tiles.getKeys() * (row + ofValue) + 1024;
 }
@@ -437,7 +445,8 @@ static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
              << tiles.getStages();
     return success();
   }
-  const bool three = getQueryTiles(op, tiles.getShared()).rows == 192;
+  const bool three =
+      getQueryTiles(op, tiles.getShared(), /*queries=*/0).rows == 192;
   if (tiles.getRows() != 128 && (tiles.getRows() != 192 || !three))
     return op.emitError() << "a block takes "
                           << (three ? "128 queries or 192" : "128 queries")
@@ -446,8 +455,10 @@ static LogicalResult verifyTiles(plan::AttentionOp op, AttentionAttr tiles) {
     return op.emitError() << "a block takes 64, 80, 96, 112 or 128 keys at a "
                              "time, not "
                           << tiles.getKeys();
-  if (tiles.getStages() != 2)
-    return op.emitError() << "there are 2 stages of keys and values, not "
+  const int64_t most = getDepths(op).first <= 64 ? 4 : 2;
+  if (tiles.getStages() < 2 || tiles.getStages() > most)
+    return op.emitError() << "there are 2 " << (most > 2 ? "to 4 " : "")
+                          << "stages of keys and values, not "
                           << tiles.getStages();
   return success();
 }

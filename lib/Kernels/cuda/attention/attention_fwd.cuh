@@ -37,14 +37,17 @@
 namespace tessera {
 
 /// Type T, head dimension D, of values DV; BM queries, 64 to a consumer group,
-/// and BN keys (attention_tiles.h). Blocks: at most so many share the steps of
-/// all tiles; 0: each takes whole tiles.
-template <class T_, int D_, class Mods_, int DV_, int BM_, int BN_,
+/// and BN keys, in so many stages (attention_tiles.h). Blocks: at most so many
+/// share the steps of all tiles; 0: each takes whole tiles.
+template <class T_, int D_, class Mods_, int DV_, int BM_, int BN_, int Stages_,
           int Blocks_ = 0>
 struct FwdConfig {
   using T = T_;
   using Mods = Mods_;
-  static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = 2;
+  static constexpr int D = D_, DV = DV_, BM = BM_, BN = BN_, Stages = Stages_;
+  /// Of queries: a tile's are there before the one before ends, where there is
+  /// room.
+  static constexpr int QueryStages = Stages > 2 ? 2 : 1;
   /// Of 64 columns; of what is beyond the last, copies make zeros.
   static constexpr int Panels = (D + 63) / 64, ValuePanels = (DV + 63) / 64;
   static constexpr bool Causal = Mods::Causal, Sparse = Mods::BlockKeys > 0;
@@ -103,18 +106,22 @@ struct FwdConfig {
   static constexpr int PieceFloats = kPieceFloats<64, DV>;
   using Share = StepShare<Threads, 1>;
 
+  /// Of a tile.
+  struct Told {
+    int tile;         // negative: no more
+    bool empty;       // Sparse: no query sees a key
+    PackedTile place; // Packed
+    TilePiece piece;  // Split
+  };
   struct Shared {
-    alignas(1024) char q[Panels][BM * 128];
+    alignas(1024) char q[QueryStages][Panels][BM * 128];
     alignas(1024) char own_o[D > 128 ? 1 : ValuePanels][D > 128 ? 1 : BM * 128];
     alignas(1024) char k[Stages][Panels][BN * 128];
     alignas(1024) char v[Stages][ValuePanels][BN * 128];
-    uint64 q_full, q_empty;
+    uint64 q_full[QueryStages], q_empty[QueryStages];
     uint64 k_full[Stages], k_empty[Stages], v_full[Stages], v_empty[Stages];
-    int tile;         // travels with q_full; negative: no more
-    bool empty;       // Sparse: no query of the tile sees a key; travels, too
-    int step[Stages]; // Sparse: FwdStep::packed, travels with k_full
-    PackedTile place; // Packed: of the tile; travels with q_full
-    TilePiece piece;  // Split: of the tile; travels, too
+    Told told[QueryStages];    // travels with q_full
+    int step[Stages];          // Sparse: FwdStep::packed, travels with k_full
     TilePiece own[Groups * 4]; // Split: of a warp's tile, for want of registers
     int arrived[Groups];
     typename Share::Starts starts;
@@ -145,6 +152,7 @@ template <class C, class P> struct FwdConsumer {
   typename C::Shared &s;
   const int group, thread = threadIdx.x % 128, lane = threadIdx.x % 32;
   Ring<C::Stages> k_ring, v_ring;
+  Ring<C::QueryStages> q_ring;
   int row;                    // this thread's first; the other is row + 8
   int last;                   // this group's last block: then q is free
   int head, batch;            // of this device
@@ -174,7 +182,11 @@ template <class C, class P> struct FwdConsumer {
   /// The queries were read for the last time.
   TSR_MEMBER void release_q() {
     if (!C::InPlace)
-      release(&s.q_empty);
+      free_q();
+  }
+  TSR_MEMBER void free_q() { release(&s.q_empty[q_ring.stage]); }
+  TSR_MEMBER typename C::Told const &told_tile() {
+    return s.told[q_ring.stage];
   }
   TSR_MEMBER void release_k() {
     release(&s.k_empty[k_ring.stage]);
@@ -199,7 +211,7 @@ template <class C, class P> struct FwdConsumer {
   }
 
   TSR_MEMBER void issue_scores() {
-    const uint64 a = operand(s.q[0] + group * 64 * 128);
+    const uint64 a = operand(s.q[q_ring.stage][0] + group * 64 * 128);
     const uint64 b = operand(s.k[k_ring.stage][0]);
     wgmma_fence();
 #pragma unroll
@@ -517,7 +529,7 @@ template <class C, class P> struct FwdConsumer {
       seen = all.seen;
     if (C::Split) {
       if (lane == 0)
-        s.own[threadIdx.x / 32 - 4] = s.piece;
+        s.own[threadIdx.x / 32 - 4] = told_tile().piece;
       const TilePiece piece = own_piece();
       all.begin = piece.begin, all.end = max(piece.begin, piece.end);
       blocks.begin = max(blocks.begin, all.begin);
@@ -526,7 +538,7 @@ template <class C, class P> struct FwdConsumer {
     bool empty = blocks.begin >= blocks.end;
     if (C::Sparse) { // all groups take the tile's steps
       blocks = all;
-      empty = __shfl_sync(~0u, lane == 0 && s.empty, 0);
+      empty = __shfl_sync(~0u, lane == 0 && told_tile().empty, 0);
     }
     if (C::Packed)
       begin = t.place.begin, end = begin + t.place.length;
@@ -565,7 +577,7 @@ template <class C, class P> struct FwdConsumer {
     if (C::Split)
       if (const TilePiece piece = own_piece(); !piece.is_whole()) {
         if (C::InPlace)
-          release(&s.q_empty);
+          free_q();
         return leave_piece(t, from, piece, empty);
       }
     float *lse = p.lse;
@@ -587,7 +599,7 @@ template <class C, class P> struct FwdConsumer {
           [&](int row, int) { return row < queries() - from; }, result);
       return;
     }
-    char *panels = (C::InPlace ? s.q[0] : s.own_o[0]) + group * 64 * 128;
+    char *panels = (C::InPlace ? s.q[0][0] : s.own_o[0]) + group * 64 * 128;
     if (thread == 0)
       bulk_wait_read<0>();
     sync();
@@ -614,7 +626,7 @@ template <class C, class P> struct FwdConsumer {
       if (thread == 0)
         bulk_wait_read<0>();
       sync();
-      release(&s.q_empty);
+      free_q();
     }
   }
 
@@ -622,7 +634,7 @@ template <class C, class P> struct FwdConsumer {
   TSR_MEMBER PackedTile place() {
     PackedTile own = {};
     if (lane == 0)
-      own = s.place;
+      own = told_tile().place;
     return {{__shfl_sync(~0u, own.begin, 0), __shfl_sync(~0u, own.length, 0)},
             __shfl_sync(~0u, own.tile, 0),
             0};
@@ -630,10 +642,11 @@ template <class C, class P> struct FwdConsumer {
   TSR_MEMBER void run() {
     if (group == C::Groups - 1)
       named_arrive(1, 256); // the first turn is group 0's
-    for (int phase = 0;; phase ^= 1) {
-      barrier_wait(&s.q_full, phase);
+    for (;; q_ring.next()) {
+      barrier_wait(&s.q_full[q_ring.stage], q_ring.phase);
       // By the lane that releases what it was told of.
-      const int number = __reduce_max_sync(~0u, lane == 0 ? s.tile : -1);
+      const int number =
+          __reduce_max_sync(~0u, lane == 0 ? told_tile().tile : -1);
       if (number < 0)
         break;
       if constexpr (C::Packed)
@@ -654,8 +667,10 @@ TSR_DEVICE void attention_fwd(FwdMaps const &maps, P const &p) {
   extern __shared__ __align__(1024) char raw[];
   auto &s = *reinterpret_cast<typename C::Shared *>(raw);
   if (threadIdx.x == 0) {
-    barrier_init(&s.q_full, 1);
-    barrier_init(&s.q_empty, 4 * C::Groups);
+    for (int i = 0; i < C::QueryStages; i++) {
+      barrier_init(&s.q_full[i], 1);
+      barrier_init(&s.q_empty[i], 4 * C::Groups);
+    }
     for (int i = 0; i < C::Stages; i++) {
       barrier_init(&s.k_full[i], 1), barrier_init(&s.v_full[i], 1);
       barrier_init(&s.k_empty[i], 4 * C::Groups);

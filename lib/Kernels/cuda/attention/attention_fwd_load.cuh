@@ -33,6 +33,7 @@ template <class C, class P> struct FwdProducer {
   P const &p;
   typename C::Shared &s;
   Ring<C::Stages> k_ring, v_ring;
+  Ring<C::QueryStages> q_ring;
 
   /// Paged: by a whole warp, from its `own` pages.
   template <int Panels, class O>
@@ -70,16 +71,30 @@ template <class C, class P> struct FwdProducer {
     v_ring.next();
   }
 
+  /// Queries, and what else is to be told of their tile.
+  TSR_MEMBER void load_q(FwdTile<C> const &t, typename C::Told const &told) {
+    const int i = q_ring.stage;
+    barrier_wait(&s.q_empty[i], q_ring.phase ^ 1);
+    s.told[i] = told;
+    barrier_expect(&s.q_full[i], sizeof s.q[i]);
+#pragma unroll
+    for (int c = 0; c < C::Panels; c++)
+      load_box<C>(s.q[i][c], &maps.q, &s.q_full[i], c * 64, t.m * C::BM, t.head,
+                  t.batch, t.place, kEvictFirst);
+    q_ring.next();
+  }
   /// There is no tile more, or never was one.
-  TSR_MEMBER void tell_end(int phase) {
-    barrier_wait(&s.q_empty, phase ^ 1);
-    s.tile = -1;
-    barrier_arrive(&s.q_full);
+  TSR_MEMBER void tell_end() {
+    const int i = q_ring.stage;
+    barrier_wait(&s.q_empty[i], q_ring.phase ^ 1);
+    s.told[i].tile = -1;
+    barrier_arrive(&s.q_full[i]);
   }
 
   TSR_MEMBER int tiles() { return fwd_tiles<C>(p) * p.heads * p.batch; }
-  /// A draw for the next tile is made when a tile's last blocks are to be
-  /// loaded, not before: who has a long one should not have the next one, too.
+  /// A draw for the next tile is made four steps before a tile's last one, of
+  /// which as many are under way as there are stages, not before: who has a
+  /// long one should not have the next one, too.
   TSR_MEMBER int draw() { return atomicAdd(p.ticket, 1); }
   TSR_MEMBER int tile_of(int drawn) {
     if (drawn == tiles() - 1) // a draw a tile: the last of all
@@ -96,26 +111,19 @@ template <class C, class P> struct FwdProducer {
 
   TSR_MEMBER void run() {
     int id = blockIdx.x;
-    for (int phase = 0;; phase ^= 1) {
+    for (;;) {
       if (id >= tiles())
-        return tell_end(phase);
+        return tell_end();
       const int number = fwd_tile<C>(p, id);
       const FwdTile<C> t(p, number);
       const FwdBlocks<C> blocks(p, t, 0, C::BM);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
       if (blocks.begin < blocks.end)
         load_k(blocks.end - 1, head, t);
-      barrier_wait(&s.q_empty, phase ^ 1);
-      s.tile = C::Packed ? t.head : number;
-      if (C::Packed)
-        s.place = t.place;
-      barrier_expect(&s.q_full, sizeof s.q);
-#pragma unroll
-      for (int c = 0; c < C::Panels; c++)
-        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                    t.batch, t.place, kEvictFirst);
-      // Two blocks ahead, so that nothing waits for it.
-      const int ahead = min(blocks.begin + 2, blocks.end - 1);
+      load_q(t, {C::Packed ? t.head : number, false, t.place, {}});
+      // Four blocks before what consumers have, so that nothing waits for it.
+      const int ahead =
+          C::Stages == 2 ? min(blocks.begin + 2, blocks.end - 1) : blocks.begin;
       int drawn = 0;
       for (int n = blocks.end - 1; n >= blocks.begin; n--) {
         if (n == ahead)
@@ -132,30 +140,29 @@ template <class C, class P> struct FwdProducer {
 
   /// Split or Paged: the same, by a whole warp, piece by piece.
   template <class S> TSR_MEMBER void run_shared(S const &share) {
-    int phase = 0;
     if constexpr (C::Split) {
-      for (PipePieces pieces(share, blockIdx.x, 0); pieces.more(); phase ^= 1) {
+      for (PipePieces pieces(share, blockIdx.x, 0); pieces.more();) {
         const FwdTile<C> t(p, pieces.tile);
         const FwdBlocks<C> blocks(p, t, 0, C::BM);
-        load_piece(t, pieces.next(blocks.begin, blocks.end), blocks.seen, phase,
+        load_piece(t, pieces.next(blocks.begin, blocks.end), blocks.seen,
                    [] {});
       }
     } else {
-      for (int id = blockIdx.x; id < tiles(); phase ^= 1) {
+      for (int id = blockIdx.x; id < tiles();) {
         const int number = fwd_tile<C>(p, id);
         const FwdTile<C> t(p, number);
         const FwdBlocks<C> blocks(p, t, 0, C::BM);
         load_piece(t, {number, blocks.begin, blocks.end, 0, 0}, blocks.seen,
-                   phase, [&] { id = draw_together(); });
+                   [&] { id = draw_together(); });
       }
     }
     if (threadIdx.x % 32 == 0)
-      tell_end(phase);
+      tell_end();
   }
   /// ahead: done before the last values are loaded. By a whole warp, if Paged.
   template <class F>
   TSR_MEMBER void load_piece(FwdTile<C> const &t, TilePiece const &piece,
-                             KeyRange const &seen, int phase, F ahead) {
+                             KeyRange const &seen, F ahead) {
     const int lane = threadIdx.x % 32;
     const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
     auto pages = [&] {
@@ -176,18 +183,8 @@ template <class C, class P> struct FwdProducer {
     auto own = find(n);
     if (n >= piece.begin)
       load_k(n, head, t, own);
-    if (lane == 0) {
-      barrier_wait(&s.q_empty, phase ^ 1);
-      s.tile = C::Packed ? t.head : piece.tile;
-      if (C::Packed)
-        s.place = t.place;
-      s.piece = piece;
-      barrier_expect(&s.q_full, sizeof s.q);
-#pragma unroll
-      for (int c = 0; c < C::Panels; c++)
-        load_box<C>(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                    t.batch, t.place, kEvictFirst);
-    }
+    if (lane == 0)
+      load_q(t, {C::Packed ? t.head : piece.tile, false, t.place, piece});
     if (n < piece.begin)
       ahead();
     for (; n >= piece.begin; n--) {
@@ -205,8 +202,7 @@ template <class C, class P> struct FwdProducer {
   /// Sparse: the same, by a whole warp.
   TSR_MEMBER void run_sparse() {
     const int lane = threadIdx.x % 32;
-    int id = blockIdx.x, phase = 0;
-    for (; id < tiles(); phase ^= 1) {
+    for (int id = blockIdx.x; id < tiles();) {
       const int number = fwd_tile<C>(p, id);
       const FwdTile<C> t(p, number);
       const int head = C::Mods::key_head(p.args, t.head, p.heads, p.key_heads);
@@ -224,15 +220,8 @@ template <class C, class P> struct FwdProducer {
       };
       if (!empty)
         load_keys();
-      if (lane == 0) {
-        barrier_wait(&s.q_empty, phase ^ 1);
-        s.tile = number, s.empty = empty;
-        barrier_expect(&s.q_full, sizeof s.q);
-#pragma unroll
-        for (int c = 0; c < C::Panels; c++)
-          tma_load(s.q[c], &maps.q, &s.q_full, c * 64, t.m * C::BM, t.head,
-                   t.batch, kEvictFirst);
-      }
+      if (lane == 0)
+        load_q(t, {number, empty, {}, {}});
       for (bool last = empty; !last;) {
         const int block = step.block;
         last = step.last;
@@ -247,7 +236,7 @@ template <class C, class P> struct FwdProducer {
         id = draw_together();
     }
     if (lane == 0)
-      tell_end(phase);
+      tell_end();
   }
 };
 

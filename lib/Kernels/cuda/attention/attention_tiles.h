@@ -38,20 +38,27 @@ constexpr bool isBounded(int depth, float most) {
 /// keys are what there are registers and shared memory for. `blockKeys`: of the
 /// blocks of a block mask, of which a tile has a part; 0: there is none.
 /// `bounded`: the only function is a tanh of bounded scores, which takes few
-/// registers.
+/// registers. `queries`: of a head, 0 where they are not known: two groups are
+/// faster where a head has as many tiles then. `shared`: by blocks.
 constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
                                          bool functions, bool scaled,
                                          int blockKeys = 0,
-                                         bool bounded = false) {
+                                         bool bounded = false, long queries = 0,
+                                         bool shared = false) {
   if (blockKeys)
     return {128, depth > 128 || blockKeys % 128 ? 64 : 128, 2};
-  const bool three =
-      (depth < 128 && !functions && !scaled) || (depth == 64 && bounded);
+  // (96 columns have too few registers for that.)
+  const bool two = depth == 64 && queries > 0 &&
+                   (queries + 127) / 128 == (queries + 191) / 192;
+  const bool three = !two && ((depth < 128 && !functions && !scaled) ||
+                              (depth == 64 && bounded));
   const int keys = depth == 96 && three                              ? 112
                    : depth <= 128 || (ofValues == 128 && !functions) ? 128
                    : depth == 192 ? (functions ? 96 : 112)
                                   : (functions ? 64 : 80);
-  return {three ? 192 : 128, keys, 2};
+  // Where there is room, short tiles do not wait for what they read. (Beside a
+  // block mask functors have too few registers for it, as have shared tiles.)
+  return {three ? 192 : 128, keys, depth == 64 && !shared ? 4 : 2};
 }
 
 /// The most rows of a tile that has queries of a group of heads, whose keys two

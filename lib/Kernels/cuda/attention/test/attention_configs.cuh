@@ -23,20 +23,24 @@ template <class M> constexpr int kSplitBlocks =
 #else
     0;
 #endif
-template <class M, int D, int DV>
-constexpr AttentionTiles
-    kForwardTiles = getForwardTiles(D, DV,
-                                    M::HasScore || M::HasMask || M::HasDropout ||
-                                        (D > 128 && (kSplitBlocks<M> || M::PageRows)),
-                                    M::HasScore || !(M::Scale > 0) ||
-                                        kSplitBlocks<M> || M::PageRows,
-                                    M::BlockKeys,
-                                    M::BoundedTanh && !M::HasMask &&
-                                        !M::HasDropout && !M::Packed &&
-                                        !kSplitBlocks<M> && !M::PageRows);
-template <class T, int D, class M, int DV = D>
-using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV>.rows,
-                      kForwardTiles<M, D, DV>.keys, kSplitBlocks<M>>;
+/// Of a head, where they are known.
+#ifndef TEST_QUERIES
+#define TEST_QUERIES 0
+#endif
+template <class M, int D, int DV, int Queries>
+constexpr AttentionTiles kForwardTiles = getForwardTiles(
+    D, DV,
+    M::HasScore || M::HasMask || M::HasDropout ||
+        (D > 128 && (kSplitBlocks<M> || M::PageRows)),
+    M::HasScore || !(M::Scale > 0) || kSplitBlocks<M> || M::PageRows,
+    M::BlockKeys,
+    M::BoundedTanh && !M::HasMask && !M::HasDropout && !M::Packed &&
+        !kSplitBlocks<M> && !M::PageRows,
+    Queries, kSplitBlocks<M> > 0);
+template <class T, int D, class M, int DV = D, int Queries = TEST_QUERIES>
+using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV, Queries>.rows,
+                      kForwardTiles<M, D, DV, Queries>.keys,
+                      kForwardTiles<M, D, DV, Queries>.stages, kSplitBlocks<M>>;
 
 template <class T, int D, class M, int DV, int Rows, int Blocks>
 using Few = FewConfig<T, D, M, DV, Rows, getFewTiles(D, DV, Rows).keys,
