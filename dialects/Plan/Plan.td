@@ -309,8 +309,9 @@ def Plan_AttentionOp : Op<Plan_Dialect, "attention", [AttrSizedOperandSegments]>
     h / (H/G), H and G being the numbers that it has.
 
     `causal_mod` gives the last key that a query of a causal attention sees, which may be
-    none that the device has, and is as far from the query as from the device's first one:
-    where devices have blocks of the positions. Without one, the last query sees all keys.
+    none that the device has, and of later queries is no earlier one: where devices have
+    blocks of the keys, and blocks of queries or such in turn. Without one, the last query
+    sees all keys.
 
     `block_mod` loads what the block mask of `tv.attention` says of a pair, an i8, which is
     the same for all pairs of a block: of `blocks` [queries, keys].

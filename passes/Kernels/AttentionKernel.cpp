@@ -76,11 +76,12 @@ static void emitNumber(KernelEmitter &emitter, Op op, Value queries,
           });
 }
 
-/// Whether mask_mod says what `causal` does: a device's own positions have no
-/// diagonal.
+/// Whether mask_mod says what `causal` does: a device's own keys are no block,
+/// or its queries are none and a block mask leaves no room for a causal_mod.
 template <typename Op> static bool masksDiagonal(Op op) {
-  return op.getCausal() && !(isBlock(getSpace(op.getQuery().getType())[2]) &&
-                             isBlock(getSpace(op.getKey().getType())[2]));
+  return op.getCausal() && !(isBlock(getSpace(op.getKey().getType())[2]) &&
+                             (isBlock(getSpace(op.getQuery().getType())[2]) ||
+                              !op.getBlockMask()));
 }
 template <typename Op> static UnitAttr getCausal(Op op) {
   return masksDiagonal(op) ? UnitAttr() : op.getCausalAttr();
@@ -95,8 +96,8 @@ static Value getLastKey(KernelEmitter &emitter, Op op, Value query) {
                       emitter.extent(getLocal(op.getQuery()).getExtents()[2])));
 }
 
-/// Which of its own keys is the last that a device's query sees, where it has
-/// blocks of positions.
+/// Which of its own keys is the last that a device's query sees, where it has a
+/// part of the positions.
 template <typename Op>
 static void emitCausal(KernelEmitter &emitter, Op op, Value queries,
                        Region &causalMod) {

@@ -1,6 +1,7 @@
 // Devices have parts of the queries, or of a gradient's keys: `flash` takes them as they
-// lie. Its functions get the numbers that positions have on all devices. In blocks, a query
-// sees keys up to one that its number tells; else what `causal` says is a mask of numbers.
+// lie. Its functions get the numbers that positions have on all devices. Where they are
+// blocks of keys, a query sees those up to one that its number tells; else what `causal`
+// says is a mask of numbers.
 
 // RUN: split-file %s %t
 // DEFINE: %{flash} = --tessera="to=kernels target=cuda:sm_90a attention=flash"
@@ -42,10 +43,12 @@
 // QUERIES: tv.yield %[[LAST]] : index
 
 // TURNS-LABEL: func.func @attention_0
-// TURNS: plan.attention
-// TURNS-NOT: causal
-// TURNS-SAME: mask_mod (%{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %[[K:[^:]*]]: index) {
-// TURNS: arith.cmpi sle, %[[K]], %{{.*}} : index
+// TURNS: plan.attention {{.*}} causal :
+// TURNS-SAME: causal_mod (%{{[^:]*}}: index, %{{[^:]*}}: index, %[[Q:[^:]*]]: index, %{{[^:]*}}: index) {
+// TURNS: %[[TURN:.*]] = arith.muli %[[Q]], %{{.*}} : index
+// TURNS: %[[GLOBAL:.*]] = arith.addi %{{.*}}, %[[TURN]] : index
+// TURNS: %[[LAST:.*]] = arith.addi %[[GLOBAL]], %{{.*}} : index
+// TURNS: tv.yield %[[LAST]] : index
 
 // KEYS: plan.attention_grad {{.*}} causal {{.*}}memref<1x2x6x64xbf16, {{.*}}memref<1x2x4x64xbf16
 // KEYS: causal_mod

@@ -104,10 +104,11 @@ func.func @main(%q: !q, %k: !k, %v: !k) -> !q {
 
 // -----
 
-// Positions that are dealt out in turn: what is causal is a mask of their numbers.
+// Positions that are dealt out in turn.
 // CHECK: plan.attention
-// CHECK: mask_mod
+// CHECK: causal_mod
 // CHECK: plan.attention_grad
+// CHECK: causal_mod
 // RAN tp=1: nothing
 // RAN tp=2: all-reduce of 2 76800 bytes 0 copies
 // RAN tp=3: all-reduce of 2 102400 bytes 0 copies

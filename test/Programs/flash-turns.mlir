@@ -1,6 +1,6 @@
 // As flash-queries.mlir and flash-positions.mlir, where blocks of positions are dealt out in turn:
-// what is causal, and a window, are masks of their numbers, by which kernels leave out the blocks of
-// keys that no query of a tile sees.
+// windows, and what is causal where keys are, are masks of their numbers, by which kernels leave out
+// the blocks of keys that no query of a tile sees.
 // RUN: tessera-opt %s --split-input-file --tessera="to=kernels target=cuda:sm_90a attention=flash" --interpret=4 | FileCheck %s
 
 // CHECK: plan.attention {{.*}}memref<1x4x{{[0-9?]+}}x64xbf16

@@ -15,10 +15,11 @@
 // RUN: sed 's/did(cp) \* _/_ * did(cp) * 128/' %t/queries.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/turns -o %t.tsr
 // RUN: FileCheck %s --check-prefix=TURNS < %t/turns/kernels.cu
 // TURNS: struct attention_0_Mods
-// TURNS: static __device__ bool mask(
-// TURNS: static __device__ KeyRange keys(
-// TURNS: const int64 [[BEGIN:.*]] = index_cast0 * 128;
-// TURNS: end = min(end, int64(1) + 1 * last + 384 * (int64(last) / 128) + 1 * int64([[BEGIN]]));
+// TURNS: static __device__ int64 last_key(
+// TURNS: const int64 [[BLOCK:.*]] = divui(at.query, int64(128));
+// TURNS: static __device__ int64 diagonal(const Args &args, int64 query) {
+// TURNS: return last_key(args, IndexPair{0, 0, query, 0});
+// TURNS: f.causal_shift = 0;
 // RUN: sed 's/did(cp) \* _/_ * did(cp) * 128/' %t/keys.mlir | tessera-compile --target=cuda:sm_90a --attention=flash --quiet --dump-dir=%t/turned -o %t.tsr
 // RUN: FileCheck %s --check-prefix=TURNED < %t/turned/kernels.cu
 // A device's key k has the number 512 (k / 128) + k % 128, behind that of its first.

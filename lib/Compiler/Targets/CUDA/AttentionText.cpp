@@ -437,6 +437,11 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
     if (failed(writeFunctor(out, op, *region, name.str(), stages)))
       return failure();
   }
+  if (!op.getCausalMod().empty() && !isShift(op.getCausalMod().front())) {
+    out.open("static __device__ int64 diagonal(const Args &args, int64 query)");
+    out.line() << "return last_key(args, IndexPair{0, 0, query, 0});\n";
+    out.close();
+  }
   if (!op.getMaskMod().empty() &&
       failed(writeKeys(out, op, op.getMaskMod().front(),
                        tiles.getRows() + tiles.getKeys())))
@@ -445,14 +450,15 @@ static LogicalResult writeMods(KernelWriter &out, Op op,
   return success();
 }
 
-/// How far behind a query the last key lies that it sees.
+/// How far behind a query, or what its functor says, the last key lies that it
+/// sees.
 template <typename Op>
 static void writeCausal(KernelWriter &out, Op op, const std::string &symbol) {
   out.line() << "f.causal_shift = "
-             << (op.getCausalMod().empty()
-                     ? "f.keys - f.queries"
-                     : "int(" + symbol +
-                           "_Mods::last_key(f.args, IndexPair{}))")
+             << (op.getCausalMod().empty() ? "f.keys - f.queries"
+                 : isShift(op.getCausalMod().front())
+                     ? "int(" + symbol + "_Mods::last_key(f.args, IndexPair{}))"
+                     : "0")
              << ";\n";
 }
 

@@ -226,6 +226,26 @@ llvm::DenseMap<Operation *, unsigned> cuda::getDependences(Block &function) {
   return all;
 }
 
+bool cuda::isShift(Block &function) {
+  const Value query = function.getArgument(countScores(function) + 2);
+  llvm::DenseMap<Operation *, unsigned> dependences = getDependences(function);
+  auto depends = [&](Value value) {
+    return value == query ||
+           (dependences.lookup(value.getDefiningOp()) & OnQuery);
+  };
+  Value value = function.getTerminator()->getOperand(0);
+  while (value != query) {
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op))
+      return false;
+    const bool left = depends(op->getOperand(0));
+    if (left == depends(op->getOperand(1)) || (!left && isa<arith::SubIOp>(op)))
+      return false;
+    value = op->getOperand(left ? 0 : 1);
+  }
+  return true;
+}
+
 /// What an op with role `query` or `key` may depend on.
 static unsigned getAllowed(RoleKind kind) {
   return OnMemory | OnBatch |

@@ -127,6 +127,8 @@ enum Dependence : unsigned {
   OnMemory = 32
 };
 llvm::DenseMap<mlir::Operation *, unsigned> getDependences(mlir::Block &block);
+/// Whether a function of a pair gives its query and what does not depend on it.
+bool isShift(mlir::Block &function);
 /// What `op` multiplies by a constant.
 struct Scaling {
   mlir::Value value;

@@ -326,7 +326,7 @@ TSR_DEVICE KeyRange bwd_tiles(P const &p, int batch, int head, int m) {
         Mods::keys(p.args, Mods::batch(p.args, batch), Mods::head(p.args, head),
                    Mods::query(p.args, first), last_query, p.keys);
   if (C::Causal)
-    seen.end = min(seen.end, (int)last_query + p.causal_shift + 1);
+    seen.end = min(seen.end, last_seen<C>(p, last_query) + 1);
   return {max(seen.begin, 0) / C::BN,
           (max(min(seen.end, p.keys), 0) + C::BN - 1) / C::BN};
 }
@@ -380,7 +380,7 @@ template <class C, class P> TSR_DEVICE int bwd_whole(P const &p, int n) {
   if (!C::Causal)
     return 0;
   return first_where(blocks, [&](int m) {
-    return (int)C::Mods::query(p.args, m * C::BM) + p.causal_shift >=
+    return last_seen<C>(p, C::Mods::query(p.args, m * C::BM)) >=
            (n + 1) * C::BN - 1;
   });
 }

@@ -44,7 +44,7 @@ template <class C, class P> struct BwdScores {
   TSR_MEMBER bool sees(int query, int r, typename C::Step const &of) {
     return ((C::Packed && C::Causal) || key + 8 * r < of.keys(p)) &&
            (!C::Causal ||
-            key + 8 * r <= (int)Mods::query(p.args, query) + p.causal_shift);
+            key + 8 * r <= last_seen<C>(p, Mods::query(p.args, query)));
   }
   /// Numbers of the queries that are this thread's columns.
   TSR_MEMBER void load_row(float2 (&row)[C::BM / 8], float const *from) {

@@ -332,7 +332,7 @@ template <class C, class P> struct FewConsumer {
       for (int i = 0; i < C::BN / 2; i++) {
         int visible = p.keys;
         if (C::Causal)
-          visible = min(visible, (int)query[i / 2 % 2] + p.causal_shift + 1);
+          visible = min(visible, last_seen<C>(p, query[i / 2 % 2]) + 1);
         if (fragment_column(i) >= visible - first)
           x[i] = -infinity();
       }

@@ -290,7 +290,7 @@ template <class C, class P> struct FwdConsumer {
       for (int r = 0; r < 2; r++) {
         visible[r] = keys();
         if (C::Causal)
-          visible[r] = min(visible[r], (int)query[r] + p.causal_shift + 1);
+          visible[r] = min(visible[r], last_seen<C>(p, query[r]) + 1);
       }
 #pragma unroll
       for (int i = 0; i < C::BN / 2; i++)

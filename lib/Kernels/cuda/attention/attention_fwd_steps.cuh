@@ -60,7 +60,7 @@ template <class C, class P> TSR_DEVICE int fwd_tile(P const &p, int id) {
   if (C::Packed)
     return (section.first + inside % section.width) * tiles +
            inside / section.width;
-  return C::Causal || C::Sparse // whose masks may be causal
+  return C::Causal || C::Sparse || C::Mods::HasMask // which may be causal
              ? (section.first + inside % section.width) * tiles + tiles - 1 -
                    inside / section.width
              : id;

@@ -86,7 +86,7 @@ struct AttentionMods {
   /// A score functor gets the scaled product times InnerScale, and the score is
   /// OuterScale, which is positive, times what it gives: free of cost here.
   static constexpr float InnerScale = 1, OuterScale = 1;
-  /// Keeps the keys up to query + causal_shift.
+  /// Keeps the keys up to diagonal(query) + causal_shift.
   static constexpr bool Causal = false;
   /// There is a `float score(Args const &, float scaled, AttentionPair const
   /// &)`.
@@ -164,6 +164,11 @@ struct AttentionMods {
   template <class A> TSR_DEVICE int64 query(A const &, int64 index) {
     return index;
   }
+  /// Causal: of a query, no smaller for later ones. Of packed sequences it is
+  /// the query itself.
+  template <class A> TSR_DEVICE int64 diagonal(A const &, int64 query) {
+    return query;
+  }
   /// Which of this device's key heads its query head reads.
   template <class A>
   TSR_DEVICE int key_head(A const &, int head, int heads, int key_heads) {
@@ -200,6 +205,13 @@ struct HeadSection {
   }
 };
 
+/// Causal: the last key that a query sees, by its global number.
+template <class C, class P> TSR_DEVICE int last_seen(P const &p, int64 query) {
+  if constexpr (!C::Mods::Packed)
+    query = C::Mods::diagonal(p.args, query);
+  return (int)query + p.causal_shift;
+}
+
 /// Blocks of C::BN keys: [begin, end), of which those before `open` and from
 /// `whole` on cross the diagonal, the end of the keys, or what mask keeps of a
 /// range. No query sees a key outside of `seen`.
@@ -215,8 +227,8 @@ TSR_DEVICE KeyBlocks key_blocks(P const &p, KeyRange seen, int64 first,
   // The keys before are seen by all queries.
   int all_see = min(p.keys, kept.end);
   if (C::Causal) {
-    seen.end = min(seen.end, (int)last + p.causal_shift + 1);
-    all_see = min(all_see, (int)first + p.causal_shift + 1);
+    seen.end = min(seen.end, last_seen<C>(p, last) + 1);
+    all_see = min(all_see, last_seen<C>(p, first) + 1);
   }
   seen = {max(seen.begin, 0), max(min(seen.end, p.keys), 0)};
   KeyBlocks blocks;
