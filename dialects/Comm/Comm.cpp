@@ -8,6 +8,7 @@
 
 #include "Comm/Comm.h"
 #include "Layout/PlanViews.h"
+#include "Layout/Transfers.h"
 #include "TensorView/Contract.h"
 
 #include "mlir/IR/Builders.h"
@@ -84,14 +85,54 @@ void AxesAttr::print(AsmPrinter &printer) const {
 // Verification
 //===----------------------------------------------------------------------===//
 
+using SubAxes = std::vector<layout::SubAxis>;
+
 /// The sub-axes along which `view` is partial with `combiner`.
-static std::vector<layout::SubAxis> partialAxes(const layout::View &view,
-                                                layout::Combiner combiner) {
-  std::vector<layout::SubAxis> axes;
+static SubAxes partialAxes(const layout::View &view,
+                           layout::Combiner combiner) {
+  SubAxes axes;
   for (const layout::Partial &partial : view.partial)
     if (partial.combiner == combiner)
       llvm::append_range(axes, partial.axes);
   return axes;
+}
+
+/// Joined, without those of one device.
+static SubAxes manyOf(SubAxes axes) {
+  std::erase_if(axes, [](const layout::SubAxis &sub) { return sub.size == 1; });
+  return layout::merged(std::move(axes));
+}
+
+static bool isFromPeerToPeer(tv::StepKind kind) {
+  return layout::isFromPeerToPeer(static_cast<layout::Step::Kind>(kind));
+}
+
+/// Along which axes a move must go, by the views of its ends: what leaves or
+/// enters. From peer to peer it may go along more.
+static SubAxes alongOf(tv::StepKind kind, const layout::View &from,
+                       const layout::View &to) {
+  using layout::subtract;
+  const SubAxes before = layout::splitAxes(from), after = layout::splitAxes(to),
+                states = layout::partialAxes(from),
+                made = subtract(layout::partialAxes(to), states);
+  if (kind == tv::StepKind::AllReduce || kind == tv::StepKind::ReduceScatter)
+    return subtract(states, layout::partialAxes(to));
+  if (kind == tv::StepKind::Slice)
+    return made.empty() ? subtract(after, before) : made;
+  SubAxes along = subtract(before, layout::axesOf(to));
+  if (!isFromPeerToPeer(kind))
+    return along;
+  llvm::append_range(along, made);
+  auto spanAlike = [](const layout::Dim &a, const layout::Dim &b) {
+    return a.span == b.span;
+  };
+  // What leaves a dimension may be in another after it.
+  if (llvm::equal(from.dims, to.dims, spanAlike))
+    for (auto [own, next] : llvm::zip_equal(from.dims, to.dims))
+      llvm::append_range(along, subtract(subtract(layout::axesOf(own.product),
+                                                  layout::axesOf(next.product)),
+                                         along));
+  return along;
 }
 
 /// Checks one operand of a move against its result.
@@ -119,7 +160,7 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
       return op->emitOpError() << "operand and result #" << index
                                << " must lie on the mesh of the op, " << mesh;
 
-  std::vector<layout::SubAxis> gone, added;
+  SubAxes gone, added;
   for (auto combiner :
        {layout::Combiner::Sum, layout::Combiner::Max, layout::Combiner::Min}) {
     auto before = partialAxes(source.getLayoutView(), combiner);
@@ -138,31 +179,21 @@ static LogicalResult verifyPair(CollectiveOpInterface op, unsigned index) {
     return op->emitOpError()
            << "may not combine the partial states of operand #" << index
            << "; all_reduce does";
-  // What vanishes is what the op names.
-  if (reduces && (!added.empty() || layout::merged(gone) !=
-                                        layout::merged(op.getAxes().getAxes())))
-    return op->emitOpError() << "must combine operand #" << index
-                             << " along exactly the axes it names, from "
-                             << source.getView() << " to " << target.getView();
-  // What a device lacks comes along the axes that no longer split. (Of what is
-  // empty a slice lacks nothing.)
-  auto manyOf = [](std::vector<layout::SubAxis> axes) {
-    std::erase_if(axes,
-                  [](const layout::SubAxis &sub) { return sub.size == 1; });
-    return layout::merged(std::move(axes));
-  };
-  const std::vector<layout::SubAxis> named = manyOf(op.getAxes().getAxes());
-  const std::vector<layout::SubAxis> joined =
-      manyOf(layout::subtract(layout::axesOf(source.getLayoutView()),
-                              layout::axesOf(target.getLayoutView())));
-  const bool gathers = op.getKind() == tv::StepKind::AllGather;
-  const bool isNamed =
-      gathers ? joined == named : layout::subtract(joined, named).empty();
-  if (!reduces && op.getKind() != tv::StepKind::Slice && !isNamed)
+
+  const bool isExact = !isFromPeerToPeer(op.getKind());
+  const SubAxes along = manyOf(alongOf(op.getKind(), source.getLayoutView(),
+                                       target.getLayoutView())),
+                named = manyOf(op.getAxes().getAxes());
+  if ((reduces && !added.empty()) ||
+      (isExact ? along != named : !layout::subtract(along, named).empty()))
     return op->emitOpError()
-           << "must join the parts of operand #" << index << " along "
-           << (gathers ? "exactly " : "") << "the axes it names, from "
-           << source.getView() << " to " << target.getView();
+           << "must "
+           << (reduces                               ? "combine"
+               : op.getKind() == tv::StepKind::Slice ? "split"
+                                                     : "join the parts of")
+           << " operand #" << index << " along " << (isExact ? "exactly " : "")
+           << "the axes it names, from " << source.getView() << " to "
+           << target.getView();
   return success();
 }
 

@@ -26,7 +26,10 @@ def Comm_Dialect : Dialect {
   let description = [{
     After localization, the only ops in which devices meet. Operands and results
     are one device's parts (`#tv.local`); an op moves each operand from its view
-    to the view of the result of its number, and `comm.fetch` rows that data name.
+    to the view of the result of its number, and `comm.fetch` rows that data name. It
+    names the axes along which it goes: those that no longer split, or are no longer
+    partial; of a slice those that do after it. Only ops from peer to peer
+    (`comm.all_to_all`, `comm.permute`, `comm.exchange`) may name more.
     Every device runs the same `comm` ops in the same order.
   }];
   let dependentDialects = ["::tessera::tv::TensorViewDialect"];

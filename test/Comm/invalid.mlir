@@ -202,3 +202,61 @@ func.func @sent_over_another(%x: tensor<4xf32, #tv.local<#parts, of [8]>>) {
     : (tensor<4xf32, #tv.local<#parts, of [8]>>) -> tensor<4xf32, #tv.local<#others, of [8]>>
   return
 }
+
+// -----
+
+// What splits, or becomes a part of a sum, does so along what is named.
+#m = #tv.mesh<dp = 2, tp = 2>
+!whole = tensor<8xf32, #tv.local<#tv.view<#m, [8]>, of [8]>>
+!parts = tensor<4xf32, #tv.local<#tv.view<#m, [did(tp) * 4]>, of [8]>>
+!sum = tensor<8xf32, #tv.local<#tv.view<#m, [8], partial = [tp : sum]>, of [8]>>
+func.func @split_over_another(%x: !whole) {
+  // expected-error @+1 {{must split operand #0 along exactly the axes it names}}
+  %0 = comm.slice %x over #m [dp] id 0 : (!whole) -> !parts
+  return
+}
+func.func @split_over_more(%x: !whole) {
+  // expected-error @+1 {{must split operand #0 along exactly the axes it names}}
+  %0 = comm.slice %x over #m [dp, tp] id 0 : (!whole) -> !parts
+  return
+}
+func.func @split_over_none(%x: !whole) {
+  // expected-error @+1 {{must split operand #0 along exactly the axes it names}}
+  %0 = comm.slice %x over #m [] id 0 : (!whole) -> !parts
+  return
+}
+func.func @addends_over_another(%x: !whole) {
+  // expected-error @+1 {{must split operand #0 along exactly the axes it names}}
+  %0 = comm.slice %x over #m [dp] id 0 : (!whole) -> !sum
+  return
+}
+func.func @told_over_more(%x: !parts) {
+  // expected-error @+1 {{must join the parts of operand #0 along exactly the axes it names}}
+  %0 = comm.broadcast %x over #m [dp, tp] id 0 : (!parts) -> !whole
+  return
+}
+
+// -----
+
+// What goes from peer to peer names all axes that leave a dimension.
+#m = #tv.mesh<dp = 2, tp = 2>
+!rows = tensor<4x4xf32, #tv.local<#tv.view<#m, [did(dp) * 4, did(tp) * 4]>, of [8, 8]>>
+!both = tensor<2x8xf32, #tv.local<#tv.view<#m, [did(dp) * did(tp) * 2, 8]>, of [8, 8]>>
+!turned = tensor<2x8xf32, #tv.local<#tv.view<#m, [did(tp) * did(dp) * 2, 8]>, of [8, 8]>>
+!columns = tensor<8x2xf32, #tv.local<#tv.view<#m, [8, did(dp) * did(tp) * 2]>, of [8, 8]>>
+func.func @another(%x: !rows) {
+  // expected-error @+1 {{must join the parts of operand #0 along the axes it names}}
+  %0 = comm.all_to_all %x over #m [dp] id 0 : (!rows) -> !both
+  return
+}
+func.func @none(%x: !rows) {
+  // expected-error @+1 {{must join the parts of operand #0 along the axes it names}}
+  %0 = comm.exchange %x over #m [] id 0 : (!rows) -> !columns
+  return
+}
+func.func @legal(%x: !rows, %y: !both) {
+  %0 = comm.all_to_all %x over #m [tp] id 0 : (!rows) -> !both
+  %1 = comm.permute %y over #m [dp, tp] id 1 : (!both) -> !turned
+  %2, %3 = comm.exchange %x, %x over #m [dp, tp] id 2 : (!rows, !rows) -> (!both, !columns)
+  return
+}

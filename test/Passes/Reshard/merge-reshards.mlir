@@ -51,8 +51,8 @@ func.func @apart(%a: !dp, %b: !tp, %c: !most, %d: !tp, %e: !whole, %f: !whole)
   %1 = tv.reshard %b plan <all_reduce over #m [tp]> : (!tp) -> !whole
   %2 = tv.reshard %c plan <all_reduce over #m [dp]> : (!most) -> !whole
   %3 = tv.reshard %d plan <reduce_scatter over #m [tp]> : (!tp) -> !halves
-  %4 = tv.reshard %e plan <slice over #m []> : (!whole) -> !halves
-  %5 = tv.reshard %f plan <slice over #m []> : (!whole) -> !halves
+  %4 = tv.reshard %e plan <slice over #m [tp]> : (!whole) -> !halves
+  %5 = tv.reshard %f plan <slice over #m [tp]> : (!whole) -> !halves
   return %0, %1, %2, %3, %4, %5 : !whole, !whole, !whole, !halves, !halves, !halves
 }
 
