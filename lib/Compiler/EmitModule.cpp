@@ -210,6 +210,26 @@ LogicalResult Emitter::claimName(StringRef name, StringRef kind,
                         << " both have the name '" << name << "'";
 }
 
+/// Warns of a port whose value ranks only have together: a program's caller may
+/// give or take these, a file cannot.
+static void warnOfParts(Location loc, const Twine &port, Value value,
+                        DictionaryAttr attributes) {
+  const tv::LocalAttr local = tv::getLocal(value);
+  const layout::View &view = local.getLayoutView();
+  if (view.partial.empty())
+    return;
+  auto user = attributes ? attributes.getAs<tv::ViewAttr>(tv::kUserViewAttr)
+                         : tv::ViewAttr();
+  layout::View whole = user ? user.getView() : view;
+  whole.partial.clear();
+  whole.alloc.reset();
+  const layout::Mesh &mesh = local.getLayoutMesh();
+  emitWarning(loc) << port << " is partial: ranks have parts of a "
+                   << layout::toString(view.partial[0].combiner)
+                   << " each, which no file holds for tessera-run; as "
+                   << layout::toString(whole, mesh) << " it is whole";
+}
+
 LogicalResult Emitter::addInputs() {
   for (BlockArgument argument : main.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -226,6 +246,9 @@ LogicalResult Emitter::addInputs() {
         tv::isStateRole(attributes.getAs<StringAttr>(tv::kRoleAttr)))
       port->kind = fb::PortKind::State;
     port->zero_init = attributes && attributes.contains(tv::kInitAttr);
+    if (!port->zero_init)
+      warnOfParts(argument.getLoc(), "argument '" + port->name + "'", argument,
+                  attributes);
     plan.ports.push_back(std::move(port));
   }
   return success();
@@ -273,6 +296,8 @@ LogicalResult Emitter::addOutputs(func::ReturnOp op) {
       port->location = getPlace(operand.get().getLoc());
     }
     plan.tensors[tensor]->name = name;
+    warnOfParts(op.getLoc(), "result '" + name + "'", operand.get(),
+                main.getResultAttrDict(number));
     plan.ports.push_back(std::move(port));
   }
   return success();

@@ -503,21 +503,27 @@ static LogicalResult takeViews(func::FuncOp function) {
     if (view)
       argument.setType(withEncoding(argument.getType(), view));
   }
+  SmallVector<Type> types(function.getResultTypes());
   for (OpOperand &operand : end->getOpOperands()) {
     unsigned i = operand.getOperandNumber();
-    Type type = function.getResultTypes()[i];
+    Type type = types[i];
     ViewAttr view;
     if (failed(read(function.getResultAttr(i, kUserViewAttr), type,
                     "result #" + Twine(i), view)))
       return failure();
     if (!view)
       continue;
+    // (A type without a view says that what is partial becomes whole.)
+    if (!view.getView().partial.empty())
+      types[i] = type = withEncoding(type, view);
     OpBuilder builder(end);
     operand.set(
         ConstrainOp::create(builder, end->getLoc(), type, operand.get(), view));
     function.removeResultAttr(
         i, StringAttr::get(function.getContext(), kUserViewAttr));
   }
+  function.setFunctionType(FunctionType::get(
+      function.getContext(), function.getArgumentTypes(), types));
   return success();
 }
 

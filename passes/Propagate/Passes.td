@@ -100,6 +100,9 @@ def PropagateShardingsPass
     `tv.softmax`: it stays split as its core ops leave it, with what pointwise ops and the
     like make of it, if nothing else uses that.
 
+    What the function returns lies as it came out where its type has no view, or an open
+    one; partial states alone are combined, unless that view has any.
+
     `tv.constrain`, `tv.same_view` and `tv.barrier` are gone after it: where an operand
     lies otherwise than its result there is a `tv.reshard`.
 

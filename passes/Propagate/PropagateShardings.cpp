@@ -301,6 +301,19 @@ LogicalResult PropagateShardingsPass::addNode(Propagation &graph, Operation &op,
   return success();
 }
 
+/// The type, of a tensor, in the same places.
+static Type withoutPartial(Type type) {
+  ViewAttr attr = getView(type);
+  if (!attr || attr.getView().partial.empty())
+    return type;
+  layout::View view = attr.getView();
+  view.partial.clear();
+  return withEncoding(
+      type, attr.with(layout::canonicalize(
+                view, layout::Shape(cast<RankedTensorType>(type).getShape()),
+                attr.getLayoutMesh())));
+}
+
 void PropagateShardingsPass::materialize(const Propagation &graph,
                                          MeshAttr mesh) {
   func::FuncOp function = getOperation();
@@ -336,7 +349,8 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
   }
 
   // What the function returns lies as the state that it replaces, as the user
-  // wrote, or as it came out.
+  // wrote, or as it came out, but for partial states of which the user wrote
+  // nothing here: callers have whole values.
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<Type> results;
   for (auto [i, operand, type] :
@@ -349,6 +363,8 @@ void PropagateShardingsPass::materialize(const Propagation &graph,
       wanted = state.getType();
     else if (getView(type) && !isOpen(user))
       wanted = type;
+    else if (!getView(type) || user.getView().partial.empty())
+      wanted = withoutPartial(wanted);
     if (value.getType() != wanted) {
       OpBuilder builder(terminator);
       operand.set(ReshardOp::create(builder, terminator->getLoc(),
