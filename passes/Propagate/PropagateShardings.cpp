@@ -17,7 +17,10 @@
 #include "TensorView/TensorView.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace tessera;
@@ -413,6 +416,54 @@ PropagateShardingsPass::findDeciding(const Propagation &graph) {
   return deciding;
 }
 
+/// Views that the user wrote fit the largest sizes, too. (tv-bind looks at
+/// extents that the types say.)
+static LogicalResult verifyAtMaximum(func::FuncOp function,
+                                     const ExtentAnalysis &extents) {
+  auto verify = [&](Value value, ViewAttr view, Location loc,
+                    const Twine &what) -> LogicalResult {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!view || !type || type.hasStaticShape())
+      return success();
+    const layout::Shape maximum = extents.getMaximumShape(value);
+    Status status =
+        layout::verify(view.getView(), maximum, view.getLayoutMesh());
+    if (status)
+      return success();
+    std::set<std::string> sizes;
+    for (const layout::Extent &extent : extents.get(value))
+      for (const auto &term : extent.terms)
+        for (const std::string &name : term.first)
+          sizes.insert(name + " = " +
+                       std::to_string(extents.getMaximums().at(name)));
+    return emitError(loc) << what << " lies as "
+                          << layout::toString(view.getView(),
+                                              view.getLayoutMesh())
+                          << ", which does not fit at the largest sizes, "
+                          << llvm::join(sizes, ", ") << ": "
+                          << status.message();
+  };
+  for (BlockArgument argument : function.getArguments())
+    if (failed(verify(argument, getView(argument), argument.getLoc(),
+                      describe(argument))))
+      return failure();
+  for (Operation &op : function.getBody().front())
+    for (OpResult result : op.getResults()) {
+      auto constrain = dyn_cast<ConstrainOp>(op);
+      if (failed(verify(
+              result, constrain ? constrain.getView() : getView(result),
+              op.getLoc(), "result #" + Twine(result.getResultNumber()))))
+        return failure();
+    }
+  Operation *end = function.getBody().front().getTerminator();
+  for (auto [i, value, type] : llvm::enumerate(
+           end->getOperands(), function.getFunctionType().getResults()))
+    if (failed(verify(value, getView(type), end->getLoc(),
+                      "result #" + Twine(i) + " of the function")))
+      return failure();
+  return success();
+}
+
 void PropagateShardingsPass::runOnContract() {
   func::FuncOp function = getOperation();
   indices.clear();
@@ -422,7 +473,7 @@ void PropagateShardingsPass::runOnContract() {
   if (failed(mesh))
     return signalPassFailure();
   FailureOr<ExtentAnalysis> extents = ExtentAnalysis::run(function);
-  if (failed(extents))
+  if (failed(extents) || failed(verifyAtMaximum(function, *extents)))
     return signalPassFailure();
   Propagation graph(mesh->getMesh(), getMachine(getOperation()), explain);
   for (Value argument : function.getArguments())

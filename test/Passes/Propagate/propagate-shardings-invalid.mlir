@@ -44,3 +44,34 @@ func.func @tied_extents(%a: tensor<?xf32, #tv.view<#tv.mesh<x = 2>, [did(x) * _]
   %0:2 = tv.same_view %a, %b : (tensor<?xf32, #tv.view<#tv.mesh<x = 2>, [did(x) * _]>>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
   return
 }
+
+// -----
+
+// Views that reach less than a dimension may have: of arguments, of what ops give, of a
+// constraint, and of results; also where the extent is a sum of sizes.
+#m = #tv.mesh<x = 2>
+#v = #tv.view<#m, [did(x) * 3, _]>
+// expected-error @+1 {{argument 'a' lies as [did(x) * 3, 6], which does not fit at the largest sizes, b = 8: dimension 0: did(x) * 3 reaches 6 values, fewer than the extent 8}}
+func.func @reaches_less(%a: tensor<?x6xf32, #v> {tv.name = "a", tv.dims = ["b"]}) attributes {tv.sizes = {b = 8, s = 4}} {
+  return
+}
+
+// -----
+
+#m = #tv.mesh<x = 2>
+#v = #tv.view<#m, [did(x) * 5]>
+func.func @of_sum(%a: tensor<?xf32, #tv.view<#m, [did(x) * _]>> {tv.dims = ["b"]}, %c: tensor<?xf32> {tv.dims = ["s"]}) attributes {tv.sizes = {b = 8, s = 4}} {
+  // expected-error @+1 {{result #0 lies as [did(x) * 5], which does not fit at the largest sizes, b = 8, s = 4: dimension 0: did(x) * 5 reaches 10 values, fewer than the extent 12}}
+  %0 = tv.concat %a, %c dim 0 : (tensor<?xf32, #tv.view<#m, [did(x) * _]>>, tensor<?xf32>) -> tensor<?xf32, #v>
+  return
+}
+
+// -----
+
+#m = #tv.mesh<x = 2>
+#v = #tv.view<#m, [(did(x) * _ | 4)]>
+func.func @constraint_reaches_less(%a: tensor<?xf32> {tv.dims = ["b"]}) -> tensor<?xf32> attributes {tv.sizes = {b = 8}} {
+  // expected-error @+1 {{result #0 lies as [did(x) * 2], which does not fit at the largest sizes, b = 8}}
+  %0 = tv.constrain %a : (tensor<?xf32>) -> tensor<?xf32> to #v
+  return %0 : tensor<?xf32>
+}
