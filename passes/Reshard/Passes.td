@@ -196,9 +196,9 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
 
     A plan takes at most 1.1 times as long as the best of all chains of three steps, and
     1.2 times where addends are combined or made (`PlannerTests` tries all, on 2 x 2, 4,
-    8, 4 x 2, 2 x 3 and 6 devices). Of even blocks it is the best. Exceptions are of
-    uneven blocks, where some devices hold little or nothing, and the best chain goes by
-    these, and of an axis that is cut in two ways:
+    8, 4 x 2, 2 x 3 and 6 devices, also of values on a part of them). Of even blocks it is
+    the best. Exceptions are of uneven blocks, where some devices hold little or nothing,
+    and the best chain goes by these, and of an axis that is cut in two ways:
 
     - `[4, did(y) * 4], partial = [x : sum]` to `[4, 3 * did(x)]`, 1.25 times: a sum is
       scattered where that cuts best, not where the exchange after it would like it;
@@ -217,6 +217,8 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
       `[3, 4]` on 2 x 3, 1.5 times, and `[3, did(x) * did(y)]` to `[3, 3]` on 3 x 3, 2.4
       times: what few devices have is first cut evenly, in one step and in one dimension,
       which then may not be long enough for a part for each device.
+    - `[(did(x) | 1:2), 4]` to `[1, 4]` on 4 devices, 1.49 times: what one device has, not
+      the first, does not become a sum of it and nothing elsewhere for an all-reduce.
 
     The lower bound is what some device must receive; or send, where it alone has what
     several others need: `[did(x) * _]` to `[did(x:(2)2) * _], partial = [x:(1)2 : sum]`.

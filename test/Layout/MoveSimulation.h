@@ -95,6 +95,8 @@ private:
 struct Kinds {
   bool partial = true; ///< what axes are left over as a partial state
   bool flat = true;    ///< flat dimensions
+  /// Values on a part of the mesh, where a dimension has one element.
+  bool parts = false;
   Combiner combiner = Combiner::Sum;
   /// Partial states over two sub-axes: of `combiner`, and of it and another.
   bool twoStates = false;
@@ -201,6 +203,11 @@ inline std::vector<View> viewsOf(const Shape &shape, const Mesh &mesh,
               {Factor::group({Factor::device(sub), Factor::rest()}, 0,
                              shape[dim] / 2),
                Factor::stored(2)});
+      if (span == 1 && shape[dim] == 1 && kinds.parts)
+        for (const SubAxis &sub : subs)
+          for (int64_t at = 1; at < sub.size; ++at)
+            choices.push_back({Factor::group(
+                {Factor::device(sub), Factor::stored(1)}, at, at + 1)});
       for (const Product &product : choices) {
         if (span > 1 && product.size() < 2)
           continue;

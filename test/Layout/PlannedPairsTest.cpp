@@ -296,6 +296,15 @@ TEST(PlannedPairs, EveryPairOf3DViews) {
       checkAll(text, shape, {.twoStates = true}, kSample);
 }
 
+TEST(PlannedPairs, EveryPairOfViewsOnParts) {
+  for (auto text : {"<x=2, y=2>", "<x=2, y=3>", "<x=4>"})
+    for (Shape shape : seen<Shape>({{1, 4}, {1, 5}}, {{1, 3, 2}, {4, 1, 3}}))
+      checkAll(text, shape, {.parts = true, .twoStates = true}, kSample);
+  for (auto text : kMeshesOf8)
+    for (Shape shape : seen<Shape>({}, {{1, 8}, {1, 5}}))
+      checkAll(text, shape, {.parts = true}, kSample);
+}
+
 TEST(PlannedPairs, OtherCombiners) {
   for (auto text : {"<x=2, y=2>", "<x=4>"}) {
     for (Combiner combiner : {Combiner::Max, Combiner::Min}) {

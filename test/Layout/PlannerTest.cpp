@@ -492,12 +492,13 @@ struct Ratios {
   double made = 1, others = 1, plain = 1;
 };
 static Ratios worstRatio(const char *meshText, const Shape &shape,
-                         int64_t bytes) {
+                         int64_t bytes, bool parts = false) {
   Mesh mesh = makeMesh(meshText);
   Machine machine;
   machine.copy = INFINITY;
   Tensor tensor(shape, mesh);
-  std::vector<View> views = viewsOf(shape, mesh, {.flat = false});
+  std::vector<View> views =
+      viewsOf(shape, mesh, {.flat = false, .parts = parts});
   size_t count = views.size();
   std::vector<std::vector<double>> step(count, std::vector<double>(count));
   for (size_t i = 0; i < count; ++i)
@@ -584,6 +585,26 @@ TEST(Planner, DistanceFromTheBestChain) {
       Ratios worst = worstRatio(mesh, shape, bytes);
       EXPECT_LE(worst.made, made);
       EXPECT_LE(worst.others, others);
+    }
+  }
+}
+
+TEST(Planner, DistanceFromTheBestChainOnParts) {
+  // What one device has does not become a sum of it and nothing elsewhere,
+  // which an all-reduce would tell all in one step. What few have is cut evenly
+  // in one dimension, where parts may be uneven.
+  for (int64_t bytes : {4, 256 << 10, 64 << 20}) {
+    if (sanitized && bytes != 4)
+      continue;
+    for (auto [mesh, shape, made, others, plain] :
+         {std::tuple("<x=2, y=2>", Shape{1, 4}, 1.0001, 1.07, 1.0001),
+          std::tuple("<x=2, y=2>", Shape{1, 5}, 1.0001, 1.5, 1.5),
+          std::tuple("<x=4>", Shape{1, 4}, 1.0001, 1.49, 1.49),
+          std::tuple("<x=2, y=3>", Shape{1, 6}, 1.25, 1.5001, 1.5)}) {
+      Ratios worst = worstRatio(mesh, shape, bytes, /*parts=*/true);
+      EXPECT_LE(worst.made, made);
+      EXPECT_LE(worst.others, others);
+      EXPECT_LE(worst.plain, plain);
     }
   }
 }

@@ -15,6 +15,9 @@ MESHES = [
     ("x = 2, y = 2", 4, ["x", "y"], (4, 6)),
     ("x = 2, y = 3, devices = iota(y, x)", 6, ["x", "y"], (5, 8)),
     ("tp = 4, devices = [2, 0, 3, 1]", 4, ["tp:(1)2", "tp:(2)2"], (4, 3)),
+    # On parts of the mesh.
+    ("x = 2, y = 2", 4, ["x", "y"], (1, 6)),
+    ("x = 2, y = 3", 6, ["x", "y"], (1, 5)),
 ]
 
 
@@ -29,9 +32,19 @@ def products(axes):
         yield f"did({a}) * did({b}) * _", (a, b)
 
 
-def places(axes):
+def parts(axes):
+    """A dimension of one element on all devices, or where some of `axes` are last."""
+    yield "_", ()
+    for axis in axes:
+        yield f"(did({axis}) * 1 | 1:2)", (axis,)
+    if len(axes) > 1:
+        yield f"({' * '.join(f'did({a})' for a in axes)} * 1 | 3:4)", tuple(axes)
+
+
+def places(axes, shape):
     """Views without partial states, as (dims, axes used)."""
-    for (p, a), (q, b) in itertools.product(products(axes), repeat=2):
+    first = parts if shape[0] == 1 else products
+    for (p, a), (q, b) in itertools.product(first(axes), products(axes)):
         if not set(a) & set(b):
             yield f"[{p}, {q}]", set(a) | set(b)
 
@@ -63,9 +76,9 @@ def main():
     tool = sys.argv[1]
     moves = 0
     for mesh, size, axes, shape in MESHES:
-        targets = [dims for dims, _ in places(axes)]
+        targets = [dims for dims, _ in places(axes, shape)]
         sources = []
-        for dims, used in places(axes):
+        for dims, used in places(axes, shape):
             sources.append((dims, used, None))
             sources += [(dims, used, axis) for axis in axes if axis not in used]
         for source, used, partial in sources:
