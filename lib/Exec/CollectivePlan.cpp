@@ -84,6 +84,9 @@ public:
   Status planAllReduce(const LocalTensor &source, const LocalTensor &target);
   Status planReduceScatter(const LocalTensor &source,
                            const LocalTensor &target);
+  /// Of a broadcast that planExchange has planned, which one device sends to
+  /// all: a scatter and an all-gather of even parts, if these are not small.
+  void scatterFirst(int64_t elementBytes);
   /// The native form of an all-gather that planExchange has planned.
   void findNativeAllGather(const LocalTensor &source,
                            const LocalTensor &target);
@@ -512,6 +515,54 @@ void Planner::findNativeAllGather(const LocalTensor &source,
   plan.natives = {{Kind::AllGather, source.dtype, count, from, to}};
 }
 
+void Planner::scatterFirst(int64_t elementBytes) {
+  Phase scatter = plan.phases[0];
+  const std::vector<int> &group = plan.group;
+  const int64_t n = group.size(), self = this->self();
+  const bool sends = !scatter.sends.empty();
+  // One holder sends all that it has to each, and the others receive that.
+  if (sends == !scatter.receives.empty() ||
+      int64_t(scatter.sends.size() + scatter.receives.size()) !=
+          (sends ? n - 1 : 1))
+    return;
+  const Message all = sends ? scatter.sends[0] : scatter.receives[0];
+  for (const Message &message : sends ? scatter.sends : scatter.receives)
+    if (message.bytes != all.bytes ||
+        std::ranges::find(group, message.peer) == group.end())
+      return;
+  const int64_t holder =
+      sends ? self : std::ranges::find(group, all.peer) - group.begin();
+  const int64_t line = std::max<int64_t>(64 / elementBytes, 1) * elementBytes;
+  const int64_t share = (all.bytes + n - 1) / n;
+  if (share < 512)
+    return;
+  const int64_t chunk = (share + line - 1) / line * line;
+  auto begin = [&](int64_t i) { return std::min(i * chunk, all.bytes); };
+  auto length = [&](int64_t i) { return begin(i + 1) - begin(i); };
+
+  Phase gather;
+  std::swap(gather.after, scatter.after);
+  scatter.sends.clear();
+  scatter.receives.clear();
+  plan.traffic.bytesSent = plan.traffic.bytesReceived = 0;
+  auto place = [&](int64_t i) { return all.place.at(begin(i)); };
+  for (int64_t i = 0; i < n; ++i) {
+    if (i == self)
+      continue;
+    if (sends) {
+      send(scatter, group[i], place(i), length(i));
+      send(gather, group[i], place(self), length(self));
+      continue;
+    }
+    receive(gather, group[i], place(i), length(i));
+    if (i == holder)
+      receive(scatter, group[i], place(self), length(self));
+    else
+      send(gather, group[i], place(self), length(self));
+  }
+  plan.phases = {std::move(scatter), std::move(gather)};
+}
+
 /// Plans what `rank` does to move `source` to `target`.
 static Result<CollectivePlan> planOne(const fb::CollectiveT &collective,
                                       const std::vector<SubAxis> &axes,
@@ -548,6 +599,8 @@ static Result<CollectivePlan> planOne(const fb::CollectiveT &collective,
       status = Error{"a local slice cannot do this move"};
     if (status && kindOf(collective) == Kind::AllGather)
       planner.findNativeAllGather(source, target);
+    if (status && kindOf(collective) == Kind::Broadcast)
+      planner.scatterFirst(source.elementBytes());
   }
   if (!status)
     return status.error();

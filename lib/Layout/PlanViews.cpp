@@ -350,28 +350,29 @@ View PlanViews::evened(const View &view) const {
   return scattered(result, elsewhere).value_or(result);
 }
 
-bool PlanViews::onlyFirstHolds(const View &view,
-                               const std::vector<SubAxis> &axes) const {
+bool PlanViews::onlyOneHolds(const View &view,
+                             const std::vector<SubAxis> &axes) const {
   for (size_t dim = 0; dim < view.dims.size(); ++dim) {
     const Product &product = view.dims[dim].product;
-    int64_t bound = boundOf(view, dim, shape);
-    Parts parts(product);
-    if (std::none_of(parts.subs.begin(), parts.subs.end(),
-                     [&](const SubAxis &sub) {
-                       return std::any_of(axes.begin(), axes.end(),
-                                          [&](const SubAxis &other) {
-                                            return overlap(sub, other);
-                                          });
-                     }))
+    const int64_t bound = boundOf(view, dim, shape);
+    const Parts parts(product);
+    std::vector<SubAxis> own;
+    for (const SubAxis &sub : axes)
+      if (overlap(parts.subs, {sub}))
+        own.push_back(sub);
+    if (own.empty())
       continue;
+    std::optional<std::vector<int64_t>> holder;
     for (int64_t part = 0; part < parts.count; ++part) {
-      Coords coords = parts.coordsOf(mesh, part);
-      bool first =
-          std::all_of(axes.begin(), axes.end(), [&](const SubAxis &sub) {
-            return sub.digit(mesh, coords) == 0;
-          });
-      if (!first && localExtent(product, bound, mesh, coords))
+      const Coords coords = parts.coordsOf(mesh, part);
+      if (!localExtent(product, bound, mesh, coords))
+        continue;
+      std::vector<int64_t> digits;
+      for (const SubAxis &sub : own)
+        digits.push_back(sub.digit(mesh, coords));
+      if (holder && *holder != digits)
         return false;
+      holder = std::move(digits);
     }
   }
   return true;

@@ -91,8 +91,8 @@ public:
   /// Whether each device's part of `to` is in its part of `from`, whatever the
   /// dynamic extents are; they are known to be so at the maximum.
   bool alwaysSlices(const View &from, const View &to) const;
-  /// Whether only devices with coordinate 0 on all of `axes` hold anything.
-  bool onlyFirstHolds(const View &view, const std::vector<SubAxis> &axes) const;
+  /// Whether only devices with one coordinate on `axes` hold anything.
+  bool onlyOneHolds(const View &view, const std::vector<SubAxis> &axes) const;
   bool isDynamic(const Group &group, const View &from) const;
 
   const Shape shape, symbolic;

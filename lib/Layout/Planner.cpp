@@ -241,8 +241,8 @@ void Planner::addMove(Chain &chain, const View &to, const Traffic &traffic,
   } else if (entering.empty() && !leaving.empty() &&
              samePlaces(views.gathered(at, leaving), to)) {
     step.axes = leaving;
-    if (views.onlyFirstHolds(at, leaving)) {
-      // Inside, a library scatters and gathers, or sends in a pipeline.
+    if (views.onlyOneHolds(at, leaving)) {
+      // Inside, it is a scatter and an all-gather.
       step.kind = Step::Kind::Broadcast;
       int64_t p = sizeOf(leaving);
       sent = received = std::max(received, ceilDiv(2 * received * (p - 1), p));

@@ -36,7 +36,7 @@ struct Step {
     AllToAll,      ///< devices along `axes` exchange parts of what they hold
                    ///< together; the same axes split other digits after it
     Permute,       ///< every device's buffer goes to one device as it is
-    Broadcast,     ///< coordinate 0 of `axes` holds all; it goes to the others
+    Broadcast, ///< one coordinate of `axes` holds all; it goes to the others
     /// Any other change without a reduction: grouped sends and receives of
     /// index-set intersections. A value may become partial over axes: of its
     /// part of the result each device keeps what it has, of devices that have

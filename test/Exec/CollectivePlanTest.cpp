@@ -266,6 +266,31 @@ TEST(CollectivePlan, InPlaceThroughAnAlias) {
   }
 }
 
+/// One device sends about twice what it has, however many lack it; of little it
+/// sends all to each.
+TEST(CollectivePlan, ABroadcastIsAScatterAndAnAllGather) {
+  for (const bool small : {false, true}) {
+    const int64_t columns = small ? 300 : 1030, all = columns * 4;
+    Planned planned = planAll({CollectiveKind::Broadcast,
+                               "<x = 4>",
+                               {1, columns},
+                               "[(did(x) * 1 | 2:3), _]",
+                               "[_, _]",
+                               {"x"}});
+    int64_t sent = 0, received = 0;
+    for (size_t rank = 0; rank < planned.plans.size(); ++rank) {
+      const CollectivePlan &plan = planned.plans[rank];
+      ASSERT_EQ(plan.phases.size(), small ? 1u : 2u);
+      EXPECT_EQ(plan.traffic.bytesReceived, rank == 2 ? 0 : all);
+      if (rank == 2)
+        EXPECT_EQ(plan.traffic.bytesSent, small ? 3 * all : all + 2 * 1088);
+      sent += plan.traffic.bytesSent;
+      received += plan.traffic.bytesReceived;
+    }
+    EXPECT_EQ(sent, received);
+  }
+}
+
 /// Several tensors have the phases of one, and a native form if each has one.
 TEST(CollectivePlan, TensorsGoTogether) {
   for (int64_t last : {100, 0}) {
