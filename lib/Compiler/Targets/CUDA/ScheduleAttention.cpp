@@ -62,7 +62,7 @@ static AttentionTiles getQueryTiles(plan::AttentionOp op, bool shared,
           two,
       op.getBlocks() ? (*op.getBlocks())[1] : 0,
       isBoundedTanh(op) && op.getMaskMod().empty() && !op.getDropout() && !two,
-      queries, shared);
+      queries, two);
 }
 
 /// How many heads read one key head; 0: they are not known.
@@ -127,10 +127,12 @@ static AttentionAttr chooseTiles(plan::AttentionOp op,
 }
 static AttentionTiles getTiles(plan::AttentionGradOp op) {
   auto [depth, ofValues] = getDepths(op);
-  return getBackwardTiles(depth, ofValues,
-                          !op.getMaskMod().empty() || op.getDropout() ||
-                              op.getWalks(), // of steps of 64 queries
-                          !op.getScoreGrad().empty(), countSharedSums(op));
+  return getBackwardTiles(
+      depth, ofValues,
+      !op.getMaskMod().empty() || op.getDropout() ||
+          op.getWalks() || // of steps of 64 queries
+          !(op.getCausalMod().empty() || isShift(op.getCausalMod().front())),
+      !op.getScoreGrad().empty(), countSharedSums(op));
 }
 /// BwdConfig::HasFinish.
 static bool hasFinish(plan::AttentionGradOp op) {

@@ -70,6 +70,12 @@ struct FwdConfig {
   /// from registers, or, where there are too many of them, in the queries'
   /// place.
   static constexpr bool Direct = D > 128 && DV < 256, InPlace = DV == 256;
+  /// The first scores of a tile are issued with the last values of the one
+  /// before, which hides what one of few steps waits for. Others have too few
+  /// registers for that.
+  static constexpr bool Chains = QueryStages == 2 && !Causal && !HasMods &&
+                                 !Packed && !Split && !Paged &&
+                                 !Mods::HasDropout;
   /// Over masked blocks and others. Two are faster, but where ptxas then loses
   /// sight of what is the same for a warp, and where it would be three.
   static constexpr bool OneLoop =
@@ -523,6 +529,28 @@ template <class C, class P> struct FwdConsumer {
     return piece;
   }
 
+  TSR_MEMBER void begin_tile(FwdTile<C> const &t, KeyBlocks const &blocks) {
+    row = first_key() + t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
+    head = t.head, batch = t.batch;
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+      rows[r] = Mods::row(p.args, Mods::batch(p.args, batch),
+                          Mods::head(p.args, head),
+                          Mods::query(p.args, min(row + 8 * r, queries() - 1)));
+    if constexpr (Mods::HasDropout)
+      number = Mods::number(
+          p.args,
+          IndexPair{Mods::batch(p.args, batch), Mods::head(p.args, head),
+                    Mods::query(p.args, min(kept.own(row), queries() - 1)), 0});
+    last = blocks.begin;
+  }
+  /// Nothing yet. A zero would be moved to where the products leave theirs.
+  TSR_MEMBER void clear() {
+#pragma unroll
+    for (int i = 0; i < C::DV / 2; i++)
+      asm volatile("" : "=f"(o[i]));
+  }
+
   TSR_MEMBER void tile(FwdTile<C> const &t) {
     FwdBlocks<C> all(p, t, 0, C::BM), blocks(p, t, group * 64, 64);
     if constexpr (C::Paged)
@@ -542,23 +570,8 @@ template <class C, class P> struct FwdConsumer {
     }
     if (C::Packed)
       begin = t.place.begin, end = begin + t.place.length;
-    row = first_key() + t.m * C::BM + group * 64 + thread / 32 * 16 + lane / 4;
-    head = t.head, batch = t.batch;
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-      rows[r] = Mods::row(p.args, Mods::batch(p.args, batch),
-                          Mods::head(p.args, head),
-                          Mods::query(p.args, min(row + 8 * r, queries() - 1)));
-    if constexpr (Mods::HasDropout)
-      number = Mods::number(
-          p.args,
-          IndexPair{Mods::batch(p.args, batch), Mods::head(p.args, head),
-                    Mods::query(p.args, min(kept.own(row), queries() - 1)), 0});
-    last = blocks.begin;
-    // Nothing yet. A zero would be moved to where the products leave theirs.
-#pragma unroll
-    for (int i = 0; i < C::DV / 2; i++)
-      asm volatile("" : "=f"(o[i]));
+    begin_tile(t, blocks);
+    clear();
     if (!empty) {
       skip(all.end - blocks.end);
       products(blocks);
@@ -569,6 +582,11 @@ template <class C, class P> struct FwdConsumer {
       skip(C::Sparse ? 0 : all.end - all.begin);
     }
 
+    finish_tile(t, empty);
+  }
+
+  /// `empty`: no query of the group sees a key.
+  TSR_MEMBER void finish_tile(FwdTile<C> const &t, bool empty) {
     const int first = t.m * C::BM + group * 64;
     const int from = first_key() + first;
 #pragma unroll
@@ -639,21 +657,84 @@ template <class C, class P> struct FwdConsumer {
             __shfl_sync(~0u, own.tile, 0),
             0};
   }
+  /// The number of the next tile; negative: there is none. By the lane that
+  /// releases what it was told of.
+  TSR_MEMBER int await_tile() {
+    barrier_wait(&s.q_full[q_ring.stage], q_ring.phase);
+    return __reduce_max_sync(~0u, lane == 0 ? told_tile().tile : -1);
+  }
+  /// Chains: a tile, if one of its group's queries sees a key, and those that
+  /// follow it while that holds; all of these queries see the same ones. Gives
+  /// the next.
+  TSR_MEMBER int chain(int number) {
+    FwdTile<C> t(p, number);
+    FwdBlocks<C> blocks(p, t, group * 64, 64);
+    if (blocks.begin >= blocks.end) {
+      tile(t);
+      q_ring.next();
+      return await_tile();
+    }
+    begin_tile(t, blocks);
+    clear();
+    wait_k();
+    take_turn();
+    issue_scores();
+    pass_turn();
+    wgmma_wait<0>();
+    release_k();
+    for (;;) {
+      int n = blocks.end - 1;
+      softmax<true>({n, true}, n == last);
+      convert_probs();
+      bool first = true;
+      for (n--; n >= blocks.begin; n--, first = false)
+        step({n, n >= blocks.whole}, first);
+      q_ring.next();
+      number = await_tile();
+      const FwdTile<C> own = t;
+      if (number >= 0) {
+        t = FwdTile<C>(p, number);
+        blocks = FwdBlocks<C>(p, t, group * 64, 64);
+      }
+      const bool more = number >= 0 && blocks.begin < blocks.end;
+      if (!more) {
+        wait_v();
+        issue_values(first);
+        wgmma_wait<0>();
+        release_v();
+        finish_tile(own, false);
+        return number;
+      }
+      wait_k();
+      take_turn();
+      issue_scores();
+      wait_v();
+      issue_values(first);
+      pass_turn();
+      wgmma_wait<1>();
+      release_k();
+      wgmma_wait<0>();
+      release_v();
+      finish_tile(own, false);
+      begin_tile(t, blocks);
+    }
+  }
   TSR_MEMBER void run() {
     if (group == C::Groups - 1)
       named_arrive(1, 256); // the first turn is group 0's
-    for (;; q_ring.next()) {
-      barrier_wait(&s.q_full[q_ring.stage], q_ring.phase);
-      // By the lane that releases what it was told of.
-      const int number =
-          __reduce_max_sync(~0u, lane == 0 ? told_tile().tile : -1);
-      if (number < 0)
-        break;
-      if constexpr (C::Packed)
-        tile(FwdTile<C>(number, place()));
-      else
-        tile(FwdTile<C>(p, number));
-    }
+    if constexpr (C::Chains)
+      for (int number = await_tile(); number >= 0;)
+        number = chain(number);
+    else
+      for (;; q_ring.next()) {
+        const int number = await_tile();
+        if (number < 0)
+          break;
+        if constexpr (C::Packed)
+          tile(FwdTile<C>(number, place()));
+        else
+          tile(FwdTile<C>(p, number));
+      }
     if (thread == 0)
       bulk_wait_done<0>();
   }

@@ -39,12 +39,13 @@ constexpr bool isBounded(int depth, float most) {
 /// blocks of a block mask, of which a tile has a part; 0: there is none.
 /// `bounded`: the only function is a tanh of bounded scores, which takes few
 /// registers. `queries`: of a head, 0 where they are not known: two groups are
-/// faster where a head has as many tiles then. `shared`: by blocks.
+/// faster where a head has as many tiles then. `uneven`: tiles are of packed
+/// sequences, have pages, or blocks share them.
 constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
                                          bool functions, bool scaled,
                                          int blockKeys = 0,
                                          bool bounded = false, long queries = 0,
-                                         bool shared = false) {
+                                         bool uneven = false) {
   if (blockKeys)
     return {128, depth > 128 || blockKeys % 128 ? 64 : 128, 2};
   // (96 columns have too few registers for that.)
@@ -57,8 +58,8 @@ constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
                    : depth == 192 ? (functions ? 96 : 112)
                                   : (functions ? 64 : 80);
   // Where there is room, short tiles do not wait for what they read. (Beside a
-  // block mask functors have too few registers for it, as have shared tiles.)
-  return {three ? 192 : 128, keys, depth == 64 && !shared ? 4 : 2};
+  // block mask functors have too few registers for it, as have uneven tiles.)
+  return {three ? 192 : 128, keys, depth == 64 && !uneven ? 4 : 2};
 }
 
 /// The most rows of a tile that has queries of a group of heads, whose keys two

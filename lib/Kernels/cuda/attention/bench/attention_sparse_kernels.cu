@@ -211,8 +211,7 @@ template <int D> struct CausalPrompt : Full<D> {
 };
 /// In tiles of a head's queries, which `Blocks` share, or none.
 template <int D, class M, int Blocks>
-using Whole =
-    FwdConfig<bf16, D, M, D, 128, 128, D == 64 && !Blocks ? 4 : 2, Blocks>;
+using Whole = FwdConfig<bf16, D, M, D, 128, 128, 2, Blocks>;
 /// As cuda-schedule chooses.
 template <int D, class M>
 static void prompt(int pages, Sizes const &s, Tensors const &t,

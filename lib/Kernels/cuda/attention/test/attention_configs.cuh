@@ -36,7 +36,7 @@ constexpr AttentionTiles kForwardTiles = getForwardTiles(
     M::BlockKeys,
     M::BoundedTanh && !M::HasMask && !M::HasDropout && !M::Packed &&
         !kSplitBlocks<M> && !M::PageRows,
-    Queries, kSplitBlocks<M> > 0);
+    Queries, kSplitBlocks<M> || M::Packed || M::PageRows);
 template <class T, int D, class M, int DV = D, int Queries = TEST_QUERIES>
 using Fwd = FwdConfig<T, D, M, DV, kForwardTiles<M, D, DV, Queries>.rows,
                       kForwardTiles<M, D, DV, Queries>.keys,
