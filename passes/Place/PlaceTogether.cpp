@@ -36,14 +36,13 @@ using namespace tessera::tv;
 using layout::View;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-/// What is less of the whole function's time is no gain, and this part of a
-/// latency nobody could measure.
-static constexpr double kLeastGain = 0.01, kLeastLatency = 0.001;
+/// What is less of the whole function's time is no gain.
+static constexpr double kLeastGain = 0.01;
 /// Beyond, plans of the moves that are tried take more than a second.
 static constexpr int64_t kMaxDevices = 1024;
 /// In plans of moves: what may be spent on a function, and once more with axes
 /// cut into primes.
-static constexpr double kMostPlans = 10000, kFinePlans = 2000;
+static constexpr double kMostPlans = 10000, kFinePlans = 2000, kFewPlans = 8000;
 /// More ops than this around one value are placed tree by tree.
 static constexpr size_t kMaxAround = 16;
 /// What is gained later is little.
@@ -454,6 +453,19 @@ double Placer::addOp(Operation *op) {
   return work;
 }
 
+/// What is returned may lie otherwise now, and moves of nothing go.
+void Placer::finish() {
+  Block &body = function.getBody().front();
+  // Reshards that nothing reads any more.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isa<ReshardOp>(op) && op.use_empty())
+      op.erase();
+  // Results as they lie now.
+  SmallVector<Type> results(body.getTerminator()->getOperandTypes());
+  function.setFunctionType(FunctionType::get(function.getContext(),
+                                             body.getArgumentTypes(), results));
+}
+
 LeftAlone Placer::run() {
   Block &body = function.getBody().front();
   SmallVector<Value> values(function.getArguments());
@@ -572,14 +584,7 @@ LeftAlone Placer::run() {
   left.gain = slack;
   if (!changed)
     return left;
-  // Reshards that nothing reads any more.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-    if (isa<ReshardOp>(op) && op.use_empty())
-      op.erase();
-  // Results as they lie now.
-  SmallVector<Type> results(body.getTerminator()->getOperandTypes());
-  function.setFunctionType(FunctionType::get(function.getContext(),
-                                             body.getArgumentTypes(), results));
+  finish();
   return left;
 }
 
@@ -604,4 +609,17 @@ LeftAlone tv::placeTogether(func::FuncOp function, Moves &moves, bool isFine,
   Ways ways(moves, *mesh, std::move(digits), views,
             isFine ? kFinePlans : kMostPlans);
   return Placer(function, moves, std::move(ways), *mesh, beforeChange).run();
+}
+
+bool tv::placeFew(func::FuncOp function, Moves &moves, double bound,
+                  llvm::function_ref<void()> beforeChange) {
+  const layout::Mesh *mesh = findMesh(function);
+  if (!mesh || mesh->numDevices() > kMaxDevices)
+    return false;
+  const SmallVector<ViewAttr> views = findViews(function);
+  Ways ways(moves, *mesh, findDigits(*mesh, views, /*isFine=*/true), views,
+            kFewPlans);
+  ways.beThorough();
+  return Placer(function, moves, std::move(ways), *mesh, beforeChange)
+      .runFew(bound);
 }

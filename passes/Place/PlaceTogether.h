@@ -15,6 +15,9 @@
 
 namespace tessera::tv {
 
+/// This part of a latency nobody could measure: it is no gain.
+inline constexpr double kLeastLatency = 0.001;
+
 /// Groups of ops that were not looked at.
 struct LeftAlone {
   int64_t small = 0;   ///< which gain less than `gain` at most
@@ -29,6 +32,11 @@ struct LeftAlone {
 /// `beforeChange` once before it changes something.
 LeftAlone placeTogether(mlir::func::FuncOp function, Moves &moves, bool isFine,
                         llvm::function_ref<void()> beforeChange);
+
+/// The same of a function of few ops, all at once, if they then take less than
+/// `bound` seconds. False if there are more.
+bool placeFew(mlir::func::FuncOp function, Moves &moves, double bound,
+              llvm::function_ref<void()> beforeChange);
 
 } // namespace tessera::tv
 

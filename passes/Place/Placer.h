@@ -9,6 +9,7 @@
 #ifndef TESSERA_PLACE_PLACER_H
 #define TESSERA_PLACE_PLACER_H
 
+#include "Place/FewOps.h"
 #include "Place/PlaceTogether.h"
 #include "Place/Ways.h"
 #include "TensorView/Contract.h"
@@ -26,6 +27,9 @@ public:
   Placer(mlir::func::FuncOp function, Moves &moves, Ways ways,
          const layout::Mesh &mesh, llvm::function_ref<void()> beforeChange);
   LeftAlone run();
+  /// Where there are few ops: all at once, however they share values and moves.
+  /// Whether there are.
+  bool runFew(double bound);
 
 private:
   /// An op, and how else it may be placed.
@@ -103,6 +107,7 @@ private:
   static void findUses(mlir::Value value,
                        llvm::SmallVectorImpl<mlir::OpOperand *> &uses);
 
+  void finish();
   double takesNow();
   void addSmallRuns();
   double workNow(mlir::Operation *op);

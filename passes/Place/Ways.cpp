@@ -34,12 +34,17 @@ static constexpr double kDeal = 0.2;
 /// In which operands are kept partial.
 static constexpr std::array kCombiners = {layout::Combiner::Sum};
 
-std::vector<SubAxis> tv::findDigits(const layout::Mesh &mesh,
-                                    ArrayRef<ViewAttr> views, bool isFine) {
+static std::vector<SubAxis> wholeAxes(const layout::Mesh &mesh) {
   std::vector<SubAxis> whole;
   for (auto [number, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1)
       whole.push_back({int(number), 1, axis.size});
+  return whole;
+}
+
+std::vector<SubAxis> tv::findDigits(const layout::Mesh &mesh,
+                                    ArrayRef<ViewAttr> views, bool isFine) {
+  std::vector<SubAxis> whole = wholeAxes(mesh);
   std::vector<SubAxis> all = whole;
   auto add = [&](const SubAxis &axis) {
     if (!llvm::is_contained(all, axis))
@@ -61,21 +66,28 @@ std::vector<SubAxis> tv::findDigits(const layout::Mesh &mesh,
 
 Ways::Ways(Moves &moves, const layout::Mesh &mesh, std::vector<SubAxis> digits,
            ArrayRef<ViewAttr> views, double mostPlans)
-    : moves(moves), mesh(mesh), axisOrder(mesh), left(mostPlans) {
+    : moves(moves), mesh(mesh), axisOrder(mesh), carried(kCarried),
+      left(mostPlans) {
   for (ViewAttr view : views)
     axisOrder.add(view.getView());
   this->digits = axisOrder.sorted(std::move(digits));
+  axes = axisOrder.sorted(wholeAxes(mesh));
 }
 
-/// Whether there are too many ways to deal the digits to `places`.
-bool Ways::isMuch(size_t places) const {
-  size_t deals = 1;
-  for (size_t i = 1; i <= digits.size() && deals <= kMaxDeals; ++i)
-    deals *= places + i;
-  return deals > kMaxDeals;
+/// What is dealt to `places`: the digits, or axes whole if there are too many
+/// ways to deal these; nothing if there are too many then, too.
+ArrayRef<SubAxis> Ways::digitsFor(size_t places) const {
+  for (ArrayRef<SubAxis> dealt : {ArrayRef(digits), ArrayRef(axes)}) {
+    size_t deals = 1;
+    for (size_t i = 1; i <= dealt.size() && deals <= kMaxDeals; ++i)
+      deals *= places + i;
+    if (deals <= kMaxDeals)
+      return dealt;
+  }
+  return {};
 }
 
-size_t Ways::loopsWithGaps(size_t loops) const {
+static size_t loopsWithGaps(ArrayRef<SubAxis> digits, size_t loops) {
   return digits.size() > kMaxWithGaps ? 0 : loops;
 }
 
@@ -155,9 +167,29 @@ double Ways::seconds(Value value, int from, int to) {
   spend(1);
   return time->second = sum([&] {
            auto price = moves.price(value, views[from], views[to], mesh);
-           return price ? price->seconds + kCarried * double(price->bytes) /
+           return price ? price->seconds + carried * double(price->bytes) /
                                                moves.getMachine().bandwidth
                         : kNever;
+         });
+}
+
+double Ways::saved(ArrayRef<MoveOf> together) {
+  std::vector<uint64_t> key;
+  for (const MoveOf &move : together)
+    key.push_back(keyOf(move.value, move.from, move.to));
+  llvm::sort(key);
+  auto [known, isNew] = savings.try_emplace(std::move(key));
+  if (!isNew)
+    return known->second;
+  spend(1);
+  std::vector<OperandMove> all;
+  for (const MoveOf &move : together)
+    all.push_back({move.value, views[move.from], views[move.to]});
+  return known->second = sum([&] {
+           double alone = 0;
+           for (const OperandMove &move : all)
+             alone += *moves.seconds(move.value, move.from, move.to, mesh);
+           return alone - moves.price(all, mesh, kNever)->seconds;
          });
 }
 
@@ -429,10 +461,11 @@ void Ways::find(ReinterpretOpInterface op, std::vector<Way> &ways) {
   for (Value value : {op->getOperand(0), result}) {
     auto type = cast<RankedTensorType>(value.getType());
     const size_t rank = type.getRank();
-    if (isMuch(rank + kCombiners.size()))
+    ArrayRef<SubAxis> digits = digitsFor(rank + kCombiners.size());
+    if (digits.empty())
       return ways.clear();
     Deal deal(rank + kCombiners.size());
-    forEachDeal(digits, loopsWithGaps(rank), deal, [&] {
+    forEachDeal(digits, loopsWithGaps(digits, rank), deal, [&] {
       if (isSpent())
         return;
       spend(kDeal);
@@ -466,10 +499,11 @@ void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
     if (factor.kind != layout::IterationFactor::Kind::Shifted &&
         factor.kind != layout::IterationFactor::Kind::Sequential)
       factors.push_back(f);
-  if (isMuch(factors.size() + delays.size()))
+  ArrayRef<SubAxis> digits = digitsFor(factors.size() + delays.size());
+  if (digits.empty())
     return;
   Deal deal(factors.size() + delays.size());
-  forEachDeal(digits, loopsWithGaps(factors.size()), deal, [&] {
+  forEachDeal(digits, loopsWithGaps(digits, factors.size()), deal, [&] {
     if (isSpent())
       return;
     spend(kDeal);
@@ -486,6 +520,29 @@ void Ways::find(ShardingRuleOpInterface op, ArrayRef<Delay> delays,
       add(op, *placement, hasGap(deal) ? withGaps : ways);
   });
   llvm::append_range(ways, withGaps);
+  auto windows = dyn_cast<WindowOpInterface>(op.getOperation());
+  if (!isThorough || !windows)
+    return;
+  // Through the boxes.
+  auto type = cast<RankedTensorType>(windows.getWhole().getType());
+  if (!type.hasStaticShape())
+    return;
+  const size_t rank = type.getRank();
+  digits = digitsFor(rank);
+  Deal whole(rank);
+  forEachDeal(digits, 0, whole, [&] {
+    if (isSpent())
+      return;
+    spend(kDeal);
+    View view;
+    for (const layout::Product &product : whole)
+      view.dims.push_back({withRest(product), 1});
+    Division division;
+    division.dims =
+        layout::canonicalize(view, layout::Shape(type.getShape()), mesh).dims;
+    if (Result<Placement> placement = placed.place(division))
+      add(op, *placement, ways);
+  });
 }
 
 const std::vector<Way> &Ways::of(Operation *op) {

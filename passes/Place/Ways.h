@@ -49,12 +49,21 @@ public:
   /// Sizes may be small, too (Moves::setSmall): times are from now on those of
   /// typical runs, and `weight` times those of small ones.
   void addSmallRuns(double weight) { weightOfSmall = weight; }
+  /// What goes over links counts no more than it takes, and concats and slices
+  /// are split along their dimension, too.
+  void beThorough() {
+    carried = 0;
+    isThorough = true;
+  }
 
   /// Each digit divides one loop, in every order, keeps operands partial, or
   /// does neither, and may leave a gap in a loop that others divide. Empty
   /// where that is more than can be tried. Ops that look the same have the
   /// same.
   const std::vector<Way> &of(mlir::Operation *op);
+
+  /// What `time` gives, and with small runs too what it gives for these.
+  double sum(llvm::function_ref<double()> time);
 
   int numberOf(const layout::View &view);
   int numberOf(mlir::Value value);
@@ -65,6 +74,13 @@ public:
   /// Of a move of `value`; infinity if there is none. What goes over links
   /// counts a little more than it takes.
   double seconds(mlir::Value value, int from, int to);
+  /// A move of a value from one view to another.
+  struct MoveOf {
+    mlir::Value value;
+    int from, to;
+  };
+  /// What moves of one step from peer to peer save that go together.
+  double saved(llvm::ArrayRef<MoveOf> together);
   /// Whether such moves of operands of one op go together.
   bool isExchange(mlir::Value value, int from, int to);
   /// At most that, without a plan.
@@ -96,10 +112,7 @@ private:
             std::vector<Way> &ways);
   void add(mlir::Operation *op, const Placement &placement,
            std::vector<Way> &ways);
-  /// What `time` gives, and with small runs too what it gives for these.
-  double sum(llvm::function_ref<double()> time);
-  bool isMuch(size_t places) const;
-  size_t loopsWithGaps(size_t loops) const;
+  llvm::ArrayRef<layout::SubAxis> digitsFor(size_t places) const;
   std::optional<bool> isSlice(mlir::Value value, int from, int to) const;
   layout::Shape smallShapeOf(mlir::Value value);
   int shapeOf(mlir::Value value);
@@ -110,8 +123,10 @@ private:
   const layout::Mesh &mesh;
   layout::AxisOrder axisOrder;
   double weightOfSmall = 0;
+  double carried; ///< what goes over links counts so much more
+  bool isThorough = false;
   double left;
-  std::vector<layout::SubAxis> digits;
+  std::vector<layout::SubAxis> digits, axes; ///< dealt; axes whole
   std::map<std::vector<int64_t>, std::vector<Way>> known;
 
   std::vector<layout::View> views;
@@ -119,11 +134,12 @@ private:
   llvm::DenseMap<mlir::Attribute, int> numbersOfViews; ///< of values
   std::map<std::tuple<layout::Shape, layout::Shape, int64_t>, int> shapes;
   llvm::DenseMap<mlir::Value, int> shapeOfValue;
-  std::pair<mlir::Value, int> last;            ///< of these
-  llvm::DenseMap<uint64_t, double> times;      ///< by shape and two views
-  llvm::DenseMap<uint64_t, double> leastTimes; ///< by the same
-  llvm::DenseMap<uint64_t, bool> exchanges;    ///< by the same
-  llvm::DenseMap<uint64_t, int> kindsOfMoves;  ///< by the same
+  std::pair<mlir::Value, int> last;                ///< of these
+  llvm::DenseMap<uint64_t, double> times;          ///< by shape and two views
+  llvm::DenseMap<uint64_t, double> leastTimes;     ///< by the same
+  std::map<std::vector<uint64_t>, double> savings; ///< by more of the same
+  llvm::DenseMap<uint64_t, bool> exchanges;        ///< by the same
+  llvm::DenseMap<uint64_t, int> kindsOfMoves;      ///< by the same
   /// By shape, two views and what the user says.
   std::map<std::tuple<int, int, int, std::vector<Said>>,
            llvm::SmallVector<int, 2>>

@@ -107,9 +107,18 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     it comes or where that cuts best: sums, and what comes split where the user says
     otherwise; or it is whole, where that takes less together with other moves.
 
+    A function of up to 16 ops is then placed all at once (Place/FewOps.h): op by op in
+    order, each in all ways after each of the cheapest states of what lies how, with all
+    that goes together counted as above, and copies of values that others take their parts
+    from. There concats and slices may be split along their dimension, and a softmax, one
+    by one of up to three, is tried split if it is whole and whole if it had been
+    decomposed. A ten thousandth less will do, a hundredth where more bytes move, but not
+    what is less than a thousandth of a latency.
+
     Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
-    the least time that any placement does, where of those placed op by op half do
-    (test/Passes/placement.py). What is gathered along an outer axis may stay in runs,
+    the least time that any placement does, where of those placed op by op half do; and of
+    those in which ops share values as they like, all take at most 1.1 of the least that
+    is known (test/Passes/placement.py). What is gathered along an outer axis may stay in runs,
     as `2 * did(y) * _` of `did(x) * did(y) * _`. It knows that exchanges go together
     for the operands of an op, and small moves of one kind, and those of values that
     are returned; not that others do. So how a program is written hardly matters:

@@ -16,10 +16,13 @@
 #include "Place/PlaceTogether.h"
 #include "Place/Placement.h"
 #include "Place/Remarks.h"
+#include "Place/SwapComposites.h"
 #include "Reshard/ElideReshards.h"
 #include "Reshard/Passes.h"
 
 #include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -35,11 +38,27 @@ namespace tessera::tv {
 /// more exact: by it the GPT-3 block takes a hundredth less sequence parallel
 /// than tensor parallel over four GPUs, and by the clock a hundredth more. Less
 /// will do where a tenth of the bytes goes, and more bytes need more.
-static double leastGain(const Price &now, const Price &then) {
-  if (double(then.bytes) > double(now.bytes))
+/// Of few ops what takes least is known, and less will do.
+static double leastGain(const Price &now, const Price &then, bool areFew) {
+  if (areFew)
+    return then.bytes > now.bytes ? 0.01 : 0.0001;
+  if (then.bytes > now.bytes)
     return 0.05;
   return double(then.bytes) > 0.9 * double(now.bytes) ? 0.025 : 0.01;
 }
+
+static bool isDynamic(func::FuncOp function) {
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return !tensor || tensor.hasStaticShape();
+  };
+  return !llvm::all_of(function.getBody().front(), [&](Operation &op) {
+    return llvm::all_of(op.getResultTypes(), isStatic);
+  });
+}
+
+/// Of a function with more composites none is tried otherwise.
+static constexpr size_t kMaxSwaps = 3;
 
 namespace {
 /// In a typical run, and in a small one where sizes are dynamic.
@@ -48,27 +67,21 @@ struct Prices {
 
   Prices(func::FuncOp function, Moves &moves) {
     typical = small = priceOf(function, moves);
-    auto isStatic = [](Type type) {
-      auto tensor = dyn_cast<RankedTensorType>(type);
-      return !tensor || tensor.hasStaticShape();
-    };
-    if (llvm::all_of(function.getBody().front(), [&](Operation &op) {
-          return llvm::all_of(op.getResultTypes(), isStatic);
-        }))
+    if (!isDynamic(function))
       return;
     moves.setSmall(true);
     small = priceOf(function, moves);
     moves.setSmall(false);
   }
   /// In both runs no more, and in one less by what is a gain.
-  bool isBelow(const Prices &other) const {
+  bool isBelow(const Prices &other, bool areFew) const {
     if (!typical || !small || !other.typical || !other.small)
       return false;
     auto isNoMore = [](const Price &a, const Price &b) {
       return !layout::isLess(b.seconds, a.seconds);
     };
-    auto isGain = [](const Price &a, const Price &b) {
-      return a.seconds < (1 - leastGain(b, a)) * b.seconds;
+    auto isGain = [&](const Price &a, const Price &b) {
+      return a.seconds < (1 - leastGain(b, a, areFew)) * b.seconds;
     };
     return isNoMore(*typical, *other.typical) &&
            isNoMore(*small, *other.small) &&
@@ -82,7 +95,9 @@ struct PlaceTogether : tv::impl::PlaceTogetherPassBase<PlaceTogether> {
 
 private:
   void report(const LeftAlone &left);
-  FailureOr<bool> place(bool isFine, std::optional<Moves> &moves);
+  enum class How { Whole, Fine, Few };
+  bool swapOne(Moves &moves, llvm::function_ref<void()> beforeChange);
+  FailureOr<bool> place(How how, std::optional<Moves> &moves);
 };
 } // namespace
 
@@ -102,9 +117,42 @@ void PlaceTogether::report(const LeftAlone &left) {
         << "tried: " << left.tooLate;
 }
 
+/// Whether all takes less, placed anew, with a composite in place of core ops
+/// or these in its place; then the best of such is.
+bool PlaceTogether::swapOne(Moves &moves,
+                            llvm::function_ref<void()> beforeChange) {
+  func::FuncOp function = getOperation();
+  const size_t count = findSwaps(function).size();
+  if (count == 0 || count > kMaxSwaps || isDynamic(function))
+    return false;
+  std::optional<Price> now = priceOf(function, moves);
+  if (!now)
+    return false;
+  double bound = now->seconds;
+  OwningOpRef<func::FuncOp> best;
+  for (size_t i = 0; i < count; ++i) {
+    OwningOpRef<func::FuncOp> other = function.clone();
+    if (failed(swapComposite(findSwaps(*other)[i])) ||
+        !placeFew(*other, moves, bound, [] {}))
+      continue;
+    std::optional<Price> then = priceOf(*other, moves);
+    if (!then ||
+        then->seconds >= bound - kLeastLatency * moves.getMachine().latency)
+      continue;
+    bound = then->seconds;
+    best = std::move(other);
+  }
+  if (!best)
+    return false;
+  beforeChange();
+  function.setFunctionType(best->getFunctionType());
+  function.getBody().takeBody(best->getBody());
+  return true;
+}
+
 /// Whether the function was changed, perhaps back again. Makes `moves` if there
 /// are none, and none of what is no value any more.
-FailureOr<bool> PlaceTogether::place(bool isFine, std::optional<Moves> &moves) {
+FailureOr<bool> PlaceTogether::place(How how, std::optional<Moves> &moves) {
   func::FuncOp function = getOperation();
   if (!moves) {
     FailureOr<Moves> ofFunction = Moves::get(function);
@@ -114,18 +162,30 @@ FailureOr<bool> PlaceTogether::place(bool isFine, std::optional<Moves> &moves) {
   }
   OwningOpRef<func::FuncOp> old;
   std::optional<Prices> before;
-  const LeftAlone left = placeTogether(function, *moves, isFine, [&] {
+  auto beforeChange = [&] {
+    if (old)
+      return;
     before.emplace(function, *moves);
     old = function.clone();
-  });
-  if (explain && !isFine)
-    report(left);
+  };
+  if (how == How::Few) {
+    bool isFew = placeFew(function, *moves, HUGE_VAL, beforeChange);
+    while (isFew && swapOne(*moves, beforeChange))
+      ;
+  } else {
+    const LeftAlone left =
+        placeTogether(function, *moves, how == How::Fine, beforeChange);
+    if (explain && how == How::Whole)
+      report(left);
+  }
   if (!old)
     return false;
-  if (failed(elideReshards(function, *moves, /*explain=*/false)))
+  // Which knows less of what goes together.
+  if (how != How::Few &&
+      failed(elideReshards(function, *moves, /*explain=*/false)))
     return failure();
   Prices after(function, *moves);
-  if (!after.isBelow(*before)) {
+  if (!after.isBelow(*before, how == How::Few)) {
     function.setFunctionType(old->getFunctionType());
     function.getBody().takeBody(old->getBody());
     moves.reset(); // of other values
@@ -133,8 +193,10 @@ FailureOr<bool> PlaceTogether::place(bool isFine, std::optional<Moves> &moves) {
   }
   if (explain) {
     auto remark = mlir::emitRemark(function.getLoc()) << "places ops together";
-    if (isFine)
+    if (how == How::Fine)
       remark << " over parts of axes";
+    if (how == How::Few)
+      remark << " all at once";
     if (int64_t others = countRemarks(*old) - countRemarks(function))
       remark << ", " << others << " of them otherwise than alone";
     remark << layout::describe(*after.typical, *before->typical);
@@ -145,8 +207,8 @@ FailureOr<bool> PlaceTogether::place(bool isFine, std::optional<Moves> &moves) {
 void PlaceTogether::runOnContract() {
   std::optional<Moves> moves;
   bool changed = false;
-  for (bool isFine : {false, true}) {
-    FailureOr<bool> change = place(isFine, moves);
+  for (How how : {How::Whole, How::Fine, How::Few}) {
+    FailureOr<bool> change = place(how, moves);
     if (failed(change))
       return signalPassFailure();
     changed |= *change;

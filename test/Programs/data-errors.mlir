@@ -29,9 +29,9 @@ func.func @main(%begins: !begins {tv.range = [-1, 9]}, %used: !used {tv.range = 
 // CHECK-NOT: tv.sequence_errors
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 132 bytes 0 copies, all-gather 128 bytes 0 copies
-// RAN tp=3: all-gather 176 bytes 0 copies, all-gather 176 bytes 0 copies
-// RAN tp=4: all-gather 204 bytes 0 copies, all-gather 192 bytes 0 copies
+// RAN tp=2: all-gather of 2 260 bytes 0 copies
+// RAN tp=3: all-gather of 2 352 bytes 0 copies
+// RAN tp=4: all-gather of 2 396 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !begins = tensor<1x65xi32, #tv.view<#m, [_, did(tp) * _]>>
 !used = tensor<1x64xi32, #tv.view<#m, [_, did(tp) * _]>>

@@ -1,23 +1,22 @@
 // A dimension whose extent is known at run time and that is split is gathered before
-// it is padded or concatenated; beside it, a slice keeps what each device has, and a pad
-// moves what is lacking.
+// it is padded or concatenated; together with what a slice and a pad across parts need,
+// of which devices take their parts.
 // RUN: tessera-opt %s --tessera=to=local | FileCheck %s
 // RUN: tessera-opt %s --tessera=to=local --interpret=3 --interpret-sizes=b=11,s=9 -o /dev/null
 // RUN: tessera-opt %s --tessera=to=local --interpret=3 --interpret-sizes=b=1,s=2 -o /dev/null
 // RUN: tessera-opt %s --tessera=to=kernels --interpret=3 --interpret-sizes=b=7,s=4 -o /dev/null
 
-// CHECK: %[[X:.*]] = comm.all_gather %arg0
-// CHECK-DAG: tv.concat %[[X]], %[[X]] dim 0
-// CHECK-DAG: tv.pad %[[X]] low [1, 0]
-// CHECK: %[[S:.*]] = tv.slice %arg1 {{.*}}[_, (did(tp) * 2 | 1:4)]
-// CHECK: %[[W:.*]] = comm.all_to_all %arg1 {{.*}}[_, (did(tp) * 3 | 2:6)]
-// CHECK: tv.pad %[[W]] low [0, 2]
+// CHECK: %[[X:.*]]:2 = comm.all_gather %{{.*}}, %arg0
+// CHECK: tv.concat
+// CHECK: tv.pad {{.*}} low [1, 0]
+// CHECK: comm.slice %[[X]]#0 {{.*}}[_, (did(tp) * 3 | 2:6)]
+// CHECK: tv.pad {{.*}} low [0, 2]
 // CHECK-NOT: comm.
-// CHECK: return {{.*}}%[[S]]
+// CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies
-// RAN tp=3: all-gather 32 bytes 0 copies, all-to-all 28 bytes 1 copies
-// RAN tp=4: all-gather 48 bytes 0 copies, all-to-all 28 bytes 1 copies
+// RAN tp=2: all-gather of 2 88 bytes 1 copies
+// RAN tp=3: all-gather of 2 144 bytes 1 copies
+// RAN tp=4: all-gather of 2 132 bytes 0 copies
 #m = #tv.mesh<tp = 3>
 !x = tensor<?x4xf32, #tv.view<#m, [did(tp) * _, _]>>
 !w = tensor<?x4xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -36,16 +36,15 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}) -> (!loss, !w) {
 
 // -----
 
-// A slice, a concat and a pad across the shards' edges: each device sends what its
-// neighbour lacks, there and back.
-// CHECK: comm.all_to_all
+// A slice, a concat and a pad across the shards' edges: of these few bytes each device
+// gets all at once, for both ways.
+// CHECK: :3 = comm.all_gather
 // CHECK: tv.concat
-// CHECK: comm.all_to_all
 // CHECK: return
 // RAN x=1: nothing
-// RAN x=2: all-to-all 16 bytes 0 copies, all-to-all 16 bytes 0 copies
-// RAN x=3: all-gather 128 bytes 0 copies, all-gather 128 bytes 0 copies
-// RAN x=4: all-gather 144 bytes 0 copies, all-gather 144 bytes 0 copies
+// RAN x=2: all-gather of 3 176 bytes 0 copies
+// RAN x=3: all-gather of 2 256 bytes 0 copies
+// RAN x=4: all-gather of 2 288 bytes 0 copies
 #m = #tv.mesh<x = 2>
 !t = tensor<12x4xf32, #tv.view<#m, [did(x) * _, _]>>
 !a = tensor<5x4xf32>
@@ -137,14 +136,15 @@ func.func @main(%x: !x, %g: !vec {tv.role = "weight"}, %b: !vec {tv.role = "weig
 
 // -----
 
-// Partial sums combined into parts: the gradient's parts are gathered.
-// CHECK: comm.reduce_scatter
-// CHECK: comm.all_gather
+// Sums that would be combined into parts, and the gradient's parts gathered: all that is
+// read is gathered at once.
+// CHECK: :3 = comm.all_gather
+// CHECK-NOT: comm.reduce_scatter
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: reduce-scatter 144 bytes 0 copies, all-gather 144 bytes 0 copies
-// RAN tp=3: reduce-scatter 192 bytes 0 copies, all-gather 192 bytes 0 copies
-// RAN tp=4: reduce-scatter 216 bytes 0 copies, all-gather 216 bytes 0 copies
+// RAN tp=2: all-gather of 3 432 bytes 2 copies
+// RAN tp=3: all-gather of 3 624 bytes 2 copies
+// RAN tp=4: all-gather of 3 648 bytes 2 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x8xf32, #tv.view<#m, [_, did(tp) * _]>>
 !w = tensor<6x8xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -24,9 +24,9 @@ func.func @main(%x: !x, %w: !w) -> (!y, tensor<12x10xf32>, tensor<12xf32, #tv.vi
 // A third mesh has an axis of all, which gives the name. Uneven parts, and a sum over an axis
 // of one mesh that is wanted over another's.
 // CHECK: tv.mesh<r = 6>
-// CHECK: comm.all_to_all
+// CHECK: :2 = comm.all_gather
 
-// RAN here: all-to-all of 2 208 bytes 4 copies, all-to-all of 2 528 bytes 3 copies
+// RAN here: all-gather of 2 1360 bytes 2 copies
 #m = #tv.mesh<a = 2, b = 3>
 #n = #tv.mesh<c = 3, d = 2>
 #r = #tv.mesh<r = 6>

@@ -35,9 +35,9 @@ func.func @main(%x: !x, %g: !v, %b: !v, %dy: !x, %r: !x) -> (!x, !v, !v, !v) {
 // CHECK-NOT: plan.launch
 // CHECK: return
 // RAN x=1: nothing
-// RAN x=2: all-reduce 2064 bytes 0 copies, all-reduce 2064 bytes 0 copies
-// RAN x=3: all-reduce 2768 bytes 0 copies, all-reduce 2768 bytes 0 copies
-// RAN x=4: all-reduce 3216 bytes 0 copies, all-reduce 3216 bytes 0 copies
+// RAN x=2: all-gather of 2 850368 bytes 1 copies
+// RAN x=3: all-gather of 2 1139328 bytes 1 copies
+// RAN x=4: all-gather of 2 1287936 bytes 1 copies
 #m = #tv.mesh<x = 2>
 !x = tensor<2x206x1032xbf16, #tv.view<#m, [_, did(x) * _, _]>>
 !v = tensor<1032xbf16, #tv.view<#m, [_]>>

@@ -39,8 +39,8 @@ func.func @main(%x: !x, %w: tensor<64x128xf32>, %r: !y) -> !y {
 // CHECK: comm.all_reduce
 // CHECK: return
 // RAN tp=1: nothing
-// RAN tp=2: reduce-scatter 16384 bytes 0 copies, all-reduce 32768 bytes 0 copies, all-reduce 512 bytes 0 copies, all-reduce 4 bytes 0 copies
-// RAN tp=3: reduce-scatter 22016 bytes 0 copies, all-reduce 43712 bytes 0 copies, all-reduce 684 bytes 0 copies, all-reduce 8 bytes 0 copies
+// RAN tp=2: reduce-scatter 16384 bytes 0 copies, reduce-scatter 256 bytes 0 copies, all-reduce 4 bytes 0 copies, all-reduce 32768 bytes 0 copies
+// RAN tp=3: reduce-scatter 22016 bytes 0 copies, reduce-scatter 344 bytes 0 copies, all-reduce 8 bytes 0 copies, all-reduce 43712 bytes 0 copies
 // RAN tp=4: reduce-scatter 24576 bytes 0 copies, all-reduce 49152 bytes 0 copies, all-reduce 768 bytes 0 copies, all-reduce 12 bytes 0 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<128x128xf32, #tv.view<#m, [_, did(tp) * _]>>

@@ -72,9 +72,9 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %b0: !b0 {tv.role = "weig
 // CHECK: comm.reduce_scatter
 
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 512 bytes 0 copies, reduce-scatter 512 bytes 0 copies, all-gather 512 bytes 1 copies, reduce-scatter 512 bytes 0 copies
-// RAN tp=3: all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies
-// RAN tp=4: all-gather 768 bytes 0 copies, reduce-scatter 768 bytes 0 copies, all-gather 768 bytes 1 copies, reduce-scatter 768 bytes 0 copies
+// RAN tp=2: all-gather of 4 5120 bytes 2 copies
+// RAN tp=3: all-gather of 4 7168 bytes 2 copies
+// RAN tp=4: all-gather of 4 7680 bytes 2 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<2x8x16xf32, #tv.view<#m, [_, did(tp) * _, _]>>
 !y = tensor<2x8x16xf32>
@@ -105,9 +105,9 @@ func.func @main(%x: !x, %w0: !w0 {tv.role = "weight"}, %w1: !w1 {tv.role = "weig
 // CHECK: comm.all_gather
 // CHECK: comm.reduce_scatter
 // RAN tp=1: nothing
-// RAN tp=2: all-gather 384 bytes 0 copies, all-gather 384 bytes 0 copies, reduce-scatter of 2 768 bytes 0 copies
-// RAN tp=3: all-gather 512 bytes 0 copies, all-gather 512 bytes 0 copies, reduce-scatter of 2 1024 bytes 0 copies
-// RAN tp=4: all-gather 576 bytes 0 copies, all-gather 576 bytes 0 copies, reduce-scatter of 2 1152 bytes 0 copies
+// RAN tp=2: all-gather of 4 4864 bytes 1 copies
+// RAN tp=3: all-gather of 4 6656 bytes 1 copies
+// RAN tp=4: all-gather of 4 7296 bytes 1 copies
 #m = #tv.mesh<tp = 2>
 !x = tensor<12x16xf32, #tv.view<#m, [did(tp) * _, _]>>
 !xt = tensor<16x12xf32>

@@ -185,11 +185,11 @@ func.func @read_twice(%x: !x) -> !o {
 !w = tensor<6x8xf32>
 !y = tensor<4x6xf32>
 
-// Small moves to what is returned take one latency if they are of one kind. One that
-// is there for an op inside takes its own: to square the sum as it is and in parts, and
-// combine that beside the other result, is a move more.
+// Small moves take one latency if they are of one kind and wait for one op: all that is
+// read is gathered before the first product, and nothing is combined after it.
 // CHECK-LABEL: @returned
-// CHECK-COUNT-2: tv.reshard
+// CHECK-COUNT-3: tv.reshard %arg
+// CHECK: tv.linear
 // CHECK-NOT: tv.reshard
 // CHECK: return
 func.func @returned(%x: !x, %w: !w, %v: !w) -> (!y, !y) {
