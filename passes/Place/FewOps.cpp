@@ -8,20 +8,25 @@
 
 #include "Place/FewOps.h"
 #include "Place/OpPrice.h"
+#include "Place/PlaceTogether.h"
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-/// How many states go on, and how much counts a latency ahead.
-static constexpr std::pair<size_t, double> kRuns[] = {{64, 1}, {128, 0.5}};
+/// How many states go on, and how much counts a latency of each move ahead; the
+/// rest does once for those that wait for each other. What few find is a bound
+/// for the more.
+static constexpr std::pair<size_t, double> kRuns[] = {{8, 1}, {64, 0.5}};
 /// As many more are tried for these.
 static constexpr size_t kTries = 8;
+/// So many views are tried by which a value goes on to another.
+static constexpr size_t kMaxBy = 8;
 /// What asking a way takes of a plan of a move.
 static constexpr double kWay = 0.001;
-/// The kinds of moves that are none of Ways.
-static constexpr int kAlone = -1, kExchange = -2;
+/// A kind of moves that is none of Ways, which has -1 for none.
+static constexpr int kExchange = -2;
 
 FewOps::FewOps(Ways &ways, std::vector<Node> nodes, std::vector<Value> values)
     : ways(ways), nodes(std::move(nodes)), values(std::move(values)) {
@@ -29,6 +34,7 @@ FewOps::FewOps(Ways &ways, std::vector<Node> nodes, std::vector<Value> values)
   uses.resize(this->values.size());
   needs.resize(this->values.size());
   rest.assign(this->nodes.size(), 0);
+  leastWork.assign(this->nodes.size(), kNever);
   for (auto [n, node] : llvm::enumerate(this->nodes)) {
     for (auto [i, source] : llvm::enumerate(node.sources)) {
       if (source < 0)
@@ -39,11 +45,11 @@ FewOps::FewOps(Ways &ways, std::vector<Node> nodes, std::vector<Value> values)
         needs[source].insert(way.operands[i]);
     }
   }
-  for (size_t n = this->nodes.size(); n-- > 1;) {
-    double least = kNever;
+  for (size_t n = this->nodes.size(); n-- > 0;) {
     for (const Way &way : this->nodes[n].ways)
-      least = std::min(least, way.work);
-    rest[n - 1] = rest[n] + least;
+      leastWork[n] = std::min(leastWork[n], way.work);
+    if (n > 0)
+      rest[n - 1] = rest[n] + leastWork[n];
   }
 }
 
@@ -60,8 +66,12 @@ int FewOps::intern(Copies copies) {
   return number->second;
 }
 
+int FewOps::viewOf(const Node &node, const Way &way, int result) const {
+  return node.results.size() == 1 ? way.result : ways.numberOf(values[result]);
+}
+
 double FewOps::leastReach(int set, int view) {
-  auto [known, isNew] = leastOfSets.try_emplace({set, view}, kNever);
+  auto [known, isNew] = leastReaches.try_emplace({set, view}, kNever);
   if (isNew)
     for (const Copy &copy : sets[set].all)
       known->second =
@@ -70,15 +80,32 @@ double FewOps::leastReach(int set, int view) {
   return known->second;
 }
 
-/// Of one kind the first of the least time stays.
-void FewOps::addOption(std::vector<Option> &found, Option option) {
-  auto kindOf = [](const Option &option) {
-    return option.moves.empty() ? kAlone : option.moves.back().second;
-  };
+/// How what lies as `view` may lie where `use` returns it.
+SmallVector<int> FewOps::returned(int value, int view, const Use &use) {
+  const Node &node = nodes[use.first];
+  SmallVector<int> found = {node.ways[0].operands[use.second]};
+  if (ArrayRef<Said> said = node.said[use.second]; !said.empty())
+    llvm::append_range(found,
+                       ways.returned(values[value], view, found[0], said));
+  return found;
+}
+
+/// Of those by one view whose last moves are of one kind that of the least time
+/// stays.
+void FewOps::addOption(std::vector<Option> &found, double seconds,
+                       const Copy &from, ArrayRef<Move> moves) {
+  Option option = {seconds, moves.back().to, {}, from.since, -1};
+  for (const Move &move : moves) {
+    Value value = values[move.value];
+    option.moves.emplace_back(move,
+                              ways.isExchange(value, move.from, move.to)
+                                  ? kExchange
+                                  : ways.kindOf(value, move.from, move.to));
+  }
   for (Option &other : found)
     if (other.moves.size() == option.moves.size() &&
         other.moves[0].first.to == option.moves[0].first.to &&
-        kindOf(other) == kindOf(option)) {
+        other.moves.back().second == option.moves.back().second) {
       if (option.seconds < other.seconds)
         other = std::move(option);
       return;
@@ -86,80 +113,81 @@ void FewOps::addOption(std::vector<Option> &found, Option option) {
   found.push_back(std::move(option));
 }
 
-/// How a value that lies as `set` says comes to lie as `view`, if others read
-/// it later by a view on the way, too.
-const std::vector<FewOps::Option> &
-FewOps::options(int set, size_t node, size_t operand, int view, bool isLast) {
-  const bool isReturned = !nodes[node].said.empty();
+/// How a value that lies as `set` says comes to lie as `view`, or where it is
+/// returned as `use` may have it.
+const std::vector<FewOps::Option> &FewOps::options(int set, const Use &use,
+                                                   int view) {
+  const bool isReturned = !nodes[use.first].said.empty();
   auto [known, isNew] = optionsOfSets.try_emplace(
-      {set, isReturned ? -1 - int(operand) : view, isLast});
+      {set, use.first, isReturned ? -1 - int(use.second) : view});
   std::vector<Option> &found = known->second;
   if (!isNew)
     return found;
   const Copies copies = sets[set];
-  Value value = values[copies.value];
-  for (const Copy &copy : copies.all)
-    if (copy.view == view) {
-      found.push_back({0, view, {}, copy.since, copy.behind});
-      return found;
-    }
-  const double latency = ways.getLatency();
-  auto kindOf = [&](int from, int to) {
-    return ways.isExchange(value, from, to) ? kExchange
-                                            : ways.kindOf(value, from, to);
-  };
+  const int value = copies.value;
   double best = kNever;
-  auto consider = [&](const Copy &copy, int to) {
-    if (ways.leastSeconds(value, copy.view, to) > best + latency)
-      return;
-    const double time = ways.seconds(value, copy.view, to);
-    if (time == kNever || time > best + latency)
-      return;
-    best = std::min(best, time);
-    Option option = {time, to, {}, copy.since, -1};
-    option.moves.push_back(
-        {{copies.value, copy.view, to}, kindOf(copy.view, to)});
-    addOption(found, std::move(option));
-  };
-  for (const Copy &copy : copies.all) {
-    consider(copy, view);
-    if (isReturned && !nodes[node].said[operand].empty())
-      for (int other :
-           ways.returned(value, copy.view, view, nodes[node].said[operand])) {
-        if (other != copy.view) {
-          consider(copy, other);
-          continue;
-        }
-        found.assign(1, {0, other, {}, copy.since, copy.behind});
+  for (const Copy &copy : copies.all)
+    for (int to : isReturned ? returned(value, copy.view, use)
+                             : SmallVector<int>{view}) {
+      if (to == copy.view) {
+        found.assign(1, {0, to, {}, copy.since, copy.behind});
         return found;
       }
-  }
-  if (isLast || isReturned)
-    return found;
-  for (int by : needs[copies.value]) {
-    if (by == view || llvm::any_of(copies.all, [&](const Copy &copy) {
-          return copy.view == by;
-        }))
+      const double most = best + ways.getLatency();
+      if (ways.leastSeconds(values[value], copy.view, to) > most)
+        continue;
+      const double time = ways.seconds(values[value], copy.view, to);
+      if (time == kNever || time > most)
+        continue;
+      best = std::min(best, time);
+      addOption(found, time, copy, {{value, copy.view, to}});
+    }
+  if (!isReturned && use.first < lastUse[value])
+    addOptionsBy(found, copies, use.first, view, best);
+  return found;
+}
+
+/// Adds how it comes to lie as `view` by another one, in which uses after
+/// `node` find it. Directly that takes `best`.
+void FewOps::addOptionsBy(std::vector<Option> &found, const Copies &copies,
+                          size_t node, int view, double best) {
+  const int value = copies.value;
+  SmallVector<int> views = {view};
+  for (const Copy &copy : copies.all)
+    views.push_back(copy.view);
+  auto leastAhead = [&](ArrayRef<int> views, const Use &use) {
+    double least = kNever;
+    for (int view : views)
+      least = std::min(least, ahead(value, view, use));
+    return least;
+  };
+  SmallVector<std::pair<Use, double>> later;
+  for (const Use &use : uses[value])
+    if (use.first > node)
+      later.emplace_back(use, leastAhead(views, use));
+  SmallVector<std::tuple<double, int, const Copy *>> all;
+  for (int by : needs[value]) {
+    const double after = ways.leastSeconds(values[value], by, view);
+    if (after >= best || llvm::is_contained(views, by))
       continue;
-    if (ways.leastSeconds(value, by, view) >= best)
-      continue;
+    double gain = 0;
+    for (const auto &[use, least] : later)
+      gain += std::max(least - ahead(value, by, use), 0.);
     for (const Copy &copy : copies.all) {
-      if (ways.leastSeconds(value, copy.view, by) > best + latency)
-        continue;
-      const double first = ways.seconds(value, copy.view, by);
-      if (first == kNever || first > 2 * best + latency)
-        continue;
-      const double second = ways.seconds(value, by, view);
-      if (second >= best)
-        break;
-      Option option = {first + second, view, {}, copy.since, -1};
-      option.moves.push_back(
-          {{copies.value, copy.view, by}, kindOf(copy.view, by)});
-      option.moves.push_back({{copies.value, by, view}, kindOf(by, view)});
-      addOption(found, std::move(option));
+      const double time =
+          ways.leastSeconds(values[value], copy.view, by) + after;
+      if (time < best + gain)
+        all.emplace_back(time - gain, by, &copy);
     }
   }
-  return found;
+  llvm::sort(all);
+  for (auto [about, by, copy] : ArrayRef(all).take_front(kMaxBy)) {
+    const double first = ways.seconds(values[value], copy->view, by),
+                 second = ways.seconds(values[value], by, view);
+    if (first < kNever && second < best)
+      addOption(found, first + second, *copy,
+                {{value, copy->view, by}, {value, by, view}});
+  }
 }
 
 void FewOps::finish(const State &state, int number, size_t node, const Way &way,
@@ -219,7 +247,7 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
         llvm::to_vector(llvm::map_range(together, [&](const Move &move) {
           return Ways::MoveOf{values[move.value], move.from, move.to};
         })));
-  if (then.seconds >= bound - rest[node])
+  if (then.seconds + rest[node] >= bound)
     return;
   // What is live from now on.
   for (int set : state.copies) {
@@ -237,8 +265,7 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
   for (int result : its.results) {
     if (lastUse[result] <= node)
       continue;
-    const int view =
-        its.results.size() == 1 ? way.result : ways.numberOf(values[result]);
+    const int view = viewOf(its, way, result);
     int waits = -1;
     if (onTheWay && !behind.empty()) {
       waits = behind[0];
@@ -271,7 +298,10 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
     append(kind);
     append(when);
   }
-  then.about = then.seconds + ahead(then, node);
+  if (then.seconds + rest[node] + leastAhead(then, node + 1) >= bound)
+    return;
+  then.about = then.seconds + ahead(then, node + 1) +
+               (1 - latencies) * leastAhead(then, node + 1);
   auto [other, isNew] = known.try_emplace(std::move(key), next.size());
   if (isNew)
     next.push_back(std::move(then));
@@ -300,10 +330,7 @@ double FewOps::wayAhead(size_t node, const Way &way) {
              double(uses[source].size());
   for (int result : its.results)
     for (const Use &use : uses[result])
-      sum += ahead(result,
-                   its.results.size() == 1 ? way.result
-                                           : ways.numberOf(values[result]),
-                   use);
+      sum += ahead(result, viewOf(its, way, result), use);
   return sum;
 }
 
@@ -314,13 +341,9 @@ double FewOps::ahead(int value, int view, const Use &use) {
   const Node &node = nodes[use.first];
   double least = kNever;
   if (!node.said.empty()) {
-    const int now = node.ways[0].operands[use.second];
-    least = about(ways.leastSeconds(values[value], view, now));
-    if (!node.said[use.second].empty())
-      for (int other :
-           ways.returned(values[value], view, now, node.said[use.second]))
-        least = std::min(least,
-                         about(ways.leastSeconds(values[value], view, other)));
+    for (int to : returned(value, view, use))
+      least =
+          std::min(least, about(ways.leastSeconds(values[value], view, to)));
     return aheadOfUses[{use, view}] = least;
   }
   auto [table, isNew] = tables.try_emplace(use);
@@ -344,28 +367,96 @@ double FewOps::ahead(int value, int view, const Use &use) {
   return aheadOfUses[{use, view}] = least;
 }
 
-double FewOps::ahead(int set, size_t node) {
-  auto [known, isNew] = aheadOfSets.try_emplace({set, node}, 0);
+double FewOps::ahead(int set, size_t next) {
+  auto [known, isNew] = aheadOfSets.try_emplace({set, next}, 0);
   const Copies &copies = sets[set];
   if (!isNew || start[copies.value] >= 0)
     return known->second;
   double sum = 0;
   for (const Use &use : uses[copies.value]) {
-    if (use.first <= node)
+    if (use.first < next)
       continue;
     double least = kNever;
     for (const Copy &copy : copies.all)
       least = std::min(least, ahead(copies.value, copy.view, use));
     sum += least;
   }
-  return aheadOfSets[{set, node}] = sum;
+  return aheadOfSets[{set, next}] = sum;
 }
 
-double FewOps::ahead(const State &state, size_t node) {
+double FewOps::ahead(const State &state, size_t next) {
   double sum = 0;
   for (int set : state.copies)
-    sum += ahead(set, node);
+    sum += ahead(set, next);
   return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// What comes after a state, at the least
+//===----------------------------------------------------------------------===//
+
+/// Until a use has a value that lies as `view`, and of one value after the
+/// other that follows from it: what ops take beyond the least, and moves, each
+/// of which waits for the one before it.
+double FewOps::leastAhead(int value, int view, const Use &use) {
+  auto known = leastOfUses.find({use, view});
+  if (known != leastOfUses.end())
+    return known->second;
+  const auto [number, operand] = use;
+  const Node &node = nodes[number];
+  llvm::MapVector<int, double> &table = leastTables[use];
+  if (table.empty() && node.said.empty()) {
+    const double work = leastWork[number];
+    for (const Way &way : node.ways) {
+      double after = 0;
+      for (int result : node.results)
+        for (const Use &next : uses[result])
+          after =
+              std::max(after, leastAhead(result, viewOf(node, way, result), next));
+      auto [entry, isNew] =
+          table.insert({way.operands[operand], way.work - work + after});
+      if (!isNew)
+        entry->second = std::min(entry->second, way.work - work + after);
+    }
+  }
+  double least = kNever;
+  if (!node.said.empty())
+    for (int to : returned(value, view, use))
+      least = std::min(least, ways.leastSeconds(values[value], view, to));
+  for (auto [to, time] : table)
+    if (time < least)
+      least = std::min(least, std::max(0., time) +
+                                  ways.leastSeconds(values[value], view, to));
+  return leastOfUses[{use, view}] = least;
+}
+
+double FewOps::leastAhead(int set, size_t next) {
+  auto [known, isNew] = leastOfSets.try_emplace({set, next}, 0);
+  if (!isNew)
+    return known->second;
+  const Copies copies = sets[set];
+  double most = 0;
+  for (const Use &use : uses[copies.value]) {
+    if (use.first < next)
+      continue;
+    double its = kNever;
+    for (const Copy &copy : copies.all)
+      its = std::min(its, leastAhead(copies.value, copy.view, use));
+    most = std::max(most, its);
+  }
+  return leastOfSets[{set, next}] = most;
+}
+
+/// All after a state. The next move may go together with one before it.
+double FewOps::leastAhead(const State &state, size_t next) {
+  double most = 0;
+  for (int set : state.copies) {
+    for (const Copy &copy : sets[set].all)
+      if (copy.behind >= 0)
+        return 0;
+    most = std::max(most, leastAhead(set, next));
+  }
+  return std::max(most - (state.groups.empty() ? 0 : ways.getLatency()), 0.);
 }
 
 //===----------------------------------------------------------------------===//
@@ -388,8 +479,7 @@ void FewOps::tryWay(const State &state, int number, size_t node, const Way &way,
       return chooseNext(chooseNext, i + 1, sum);
     const int set = *llvm::find_if(
         state.copies, [&](int set) { return sets[set].value == source; });
-    for (const Option &option :
-         options(set, node, i, way.operands[i], lastUse[source] <= node)) {
+    for (const Option &option : options(set, {node, i}, way.operands[i])) {
       chosen[i] = &option;
       chooseNext(
           chooseNext, i + 1,
@@ -404,16 +494,16 @@ void FewOps::extend(const Layer &layer, size_t node, size_t width) {
   const Node &its = nodes[node];
   const double latency = ways.getLatency(), limit = bound - rest[node];
   std::vector<std::tuple<double, int, const Way *>> all;
-  std::vector<double> after;
+  // By way what comes after it, about and at the least.
+  std::vector<std::pair<double, double>> after;
   for (const Way &way : its.ways) {
-    double sum = way.work;
+    auto &[sum, most] = after.emplace_back(way.work, 0);
     for (int result : its.results)
-      for (const Use &use : uses[result])
-        sum += ahead(result,
-                     its.results.size() == 1 ? way.result
-                                             : ways.numberOf(values[result]),
-                     use);
-    after.push_back(sum);
+      for (const Use &use : uses[result]) {
+        const int view = viewOf(its, way, result);
+        sum += ahead(result, view, use);
+        most = std::max(most, leastAhead(result, view, use));
+      }
   }
   for (auto [number, state] : llvm::enumerate(layer)) {
     SmallVector<int> setOf;
@@ -423,16 +513,20 @@ void FewOps::extend(const Layer &layer, size_t node, size_t width) {
       });
       setOf.push_back(same == state.copies.end() ? -1 : *same);
     }
-    const double others = state.seconds + ahead(state, node);
+    const double others = state.seconds + ahead(state, node + 1),
+                 othersLeast = leastAhead(state, node + 1);
     ways.spend(kWay * double(its.ways.size()));
     for (auto [w, way] : llvm::enumerate(its.ways)) {
-      double least = state.seconds + way.work, sum = others + after[w];
+      double least = state.seconds + way.work, sum = others + after[w].first,
+             most = 0;
       for (auto [i, set] : llvm::enumerate(setOf))
         if (set >= 0 && its.said.empty()) {
           const double move = leastReach(set, way.operands[i]);
           least += std::max(move - latency, 0.);
-          sum += move;
+          sum += about(move);
+          most = std::max(most, move);
         }
+      sum += (1 - latencies) * std::max(othersLeast, most + after[w].second);
       if (least < limit)
         all.emplace_back(sum, int(number), &way);
     }
@@ -460,6 +554,7 @@ void FewOps::extend(const Layer &layer, size_t node, size_t width) {
 
 std::vector<FewOps::Step> FewOps::run(size_t width, ArrayRef<int> start) {
   std::vector<Layer> layers(1);
+  optionsOfSets.clear();
   tables.clear();
   aheadOfUses.clear();
   aheadOfSets.clear();
@@ -467,6 +562,9 @@ std::vector<FewOps::Step> FewOps::run(size_t width, ArrayRef<int> start) {
   for (auto [value, view] : llvm::enumerate(start))
     if (view >= 0)
       first.copies.push_back(intern({int(value), {{view, -1, -1}}}));
+  if (leastWork[0] + rest[0] + leastAhead(first, 0) >=
+      bound - kLeastLatency * ways.getLatency())
+    return {};
   layers[0].push_back(std::move(first));
   for (size_t node = 0; node < nodes.size(); ++node) {
     next.clear();

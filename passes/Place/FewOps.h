@@ -17,9 +17,10 @@
 namespace tessera::tv {
 
 /// Ops in order that are placed all at once, the last of which returns values.
-/// One after the other, for all states after those before it; what lies alike
-/// from then on goes on as the state of the least time, and of many states
-/// those of the least time go on.
+/// A beam search: one after the other, for all states after those before it;
+/// what lies alike from then on goes on as the state of the least time, and of
+/// many states those of the least time go on, by about what comes after them.
+/// None does that takes no less than what is known, by what must come after it.
 class FewOps {
 public:
   /// An op, of which values and views have numbers.
@@ -80,15 +81,22 @@ private:
   using Use = std::pair<size_t, size_t>;
 
   int intern(Copies copies);
+  int viewOf(const Node &node, const Way &way, int result) const;
   double leastReach(int set, int view);
-  const std::vector<Option> &options(int set, size_t node, size_t operand,
-                                     int view, bool isLast);
-  void addOption(std::vector<Option> &found, Option option);
+  const std::vector<Option> &options(int set, const Use &use, int view);
+  void addOption(std::vector<Option> &found, double seconds, const Copy &from,
+                 llvm::ArrayRef<Move> moves);
+  void addOptionsBy(std::vector<Option> &found, const Copies &copies,
+                    size_t node, int view, double best);
   double about(double least) const;
   double wayAhead(size_t node, const Way &way);
+  llvm::SmallVector<int> returned(int value, int view, const Use &use);
   double ahead(int value, int view, const Use &use);
-  double ahead(int set, size_t node);
-  double ahead(const State &state, size_t node);
+  double ahead(int set, size_t next);
+  double ahead(const State &state, size_t next);
+  double leastAhead(int value, int view, const Use &use);
+  double leastAhead(int set, size_t next);
+  double leastAhead(const State &state, size_t next);
   void tryWay(const State &state, int number, size_t node, const Way &way,
               double limit);
   void finish(const State &state, int number, size_t node, const Way &way,
@@ -103,20 +111,25 @@ private:
   std::vector<size_t> lastUse;              ///< by value
   std::vector<llvm::SmallVector<Use>> uses; ///< by value, in order
   std::vector<llvm::SetVector<int>> needs;  ///< by value
+  std::vector<double> leastWork;            ///< by node
   std::vector<double> rest;                 ///< by node, of those after it
   double bound = 0;
   double latencies = 1; ///< as many are counted of each move ahead
 
   std::vector<Copies> sets;
   std::map<std::vector<int>, int> numbersOfSets;
-  llvm::DenseMap<std::pair<int, int>, double> leastOfSets;
-  std::map<std::tuple<int, int, bool>, std::vector<Option>> optionsOfSets;
+  llvm::DenseMap<std::pair<int, int>, double> leastReaches;
+  std::map<std::tuple<int, size_t, int>, std::vector<Option>> optionsOfSets;
   std::vector<Move> exchanges; ///< by number
   std::map<std::tuple<int, int, int>, int> numbersOfExchanges;
-  /// By use, the least for the node and what comes after it, by view.
+  /// By use, about what the node and what comes after it take, by view.
   std::map<Use, llvm::MapVector<int, double>> tables;
   std::map<std::tuple<Use, int>, double> aheadOfUses;
   std::map<std::pair<int, size_t>, double> aheadOfSets;
+  /// And at the least.
+  std::map<Use, llvm::MapVector<int, double>> leastTables;
+  std::map<std::tuple<Use, int>, double> leastOfUses;
+  std::map<std::pair<int, size_t>, double> leastOfSets;
   Layer next;
   std::unordered_map<std::string, size_t> known; ///< of the next layer
 };

@@ -107,23 +107,27 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     it comes or where that cuts best: sums, and what comes split where the user says
     otherwise; or it is whole, where that takes less together with other moves.
 
-    A function of up to 16 ops is then placed all at once (Place/FewOps.h): op by op in
-    order, each in all ways after each of the cheapest states of what lies how, with all
-    that goes together counted as above, and copies of values that others take their parts
-    from. There concats and slices may be split along their dimension, and a softmax, one
-    by one of up to three, is tried split if it is whole and whole if it had been
-    decomposed. A ten thousandth less will do, a hundredth where more bytes move, but not
-    what is less than a thousandth of a latency.
+    A function of up to 16 ops is then placed all at once (Place/FewOps.h), by a beam search
+    (Lowerre, The HARPY speech recognition system, 1976): op by op in order, each in all ways
+    after each of the cheapest states of what lies how, with all that goes together counted
+    as above, and copies of values that others take their parts from. States end by a lower
+    bound: what ops take at the least, and the moves on one way to an end. There concats and
+    slices may be split along their dimension, and a softmax, one by one of up to three, is
+    tried split if it is whole and whole if it had been decomposed. A ten thousandth less
+    will do, a hundredth where more bytes move, but not what is less than a thousandth of a
+    latency.
 
     Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
-    the least time that any placement does, where of those placed op by op half do; and of
-    those in which ops share values as they like, all take at most 1.1 of the least that
-    is known (test/Passes/placement.py). What is gathered along an outer axis may stay in runs,
-    as `2 * did(y) * _` of `did(x) * did(y) * _`. It knows that exchanges go together
-    for the operands of an op, and small moves of one kind, and those of values that
-    are returned; not that others do. So how a program is written hardly matters:
-    products transposed, operands swapped, axes by other names or in another order,
-    ops that undo each other (test/Passes/invariance.py).
+    the least time that any placement does, where of those placed op by op half do. Of
+    those in which ops share values as they like 19 of 20 take the least that is known, and
+    the others at most 1.1 of it; but where all that moves is small, a latency more is twice
+    as long, and one of fifteen had one (test/Passes/placement.py --seed 2412).
+    What is gathered along an outer axis may stay in runs, as `2 * did(y) * _` of
+    `did(x) * did(y) * _`. It knows that exchanges go together for the operands of an op, and
+    small moves of one kind, and those of values that are returned; not that others do. So
+    how a program is written hardly matters: products transposed, operands swapped, axes
+    by other names or in another order, ops that undo each other
+    (test/Passes/invariance.py).
 
     Effort is bounded. A group of ops that cannot gain a hundredth of what the function
     takes is left as it is: of one layer more is placed anew than of each of 96. So are

@@ -96,7 +96,7 @@ struct PlaceTogether : tv::impl::PlaceTogetherPassBase<PlaceTogether> {
 private:
   void report(const LeftAlone &left);
   enum class How { Whole, Fine, Few };
-  bool swapOne(Moves &moves, llvm::function_ref<void()> beforeChange);
+  void swapComposites(Moves &moves, llvm::function_ref<void()> beforeChange);
   FailureOr<bool> place(How how, std::optional<Moves> &moves);
 };
 } // namespace
@@ -117,37 +117,38 @@ void PlaceTogether::report(const LeftAlone &left) {
         << "tried: " << left.tooLate;
 }
 
-/// Whether all takes less, placed anew, with a composite in place of core ops
-/// or these in its place; then the best of such is.
-bool PlaceTogether::swapOne(Moves &moves,
-                            llvm::function_ref<void()> beforeChange) {
+/// Puts core ops in place of a composite, or it in their place, where all then
+/// takes less, placed anew: the best of such, and then of the others.
+void PlaceTogether::swapComposites(Moves &moves,
+                                   llvm::function_ref<void()> beforeChange) {
   func::FuncOp function = getOperation();
   const size_t count = findSwaps(function).size();
-  if (count == 0 || count > kMaxSwaps || isDynamic(function))
-    return false;
   std::optional<Price> now = priceOf(function, moves);
-  if (!now)
-    return false;
-  double bound = now->seconds;
-  OwningOpRef<func::FuncOp> best;
-  for (size_t i = 0; i < count; ++i) {
-    OwningOpRef<func::FuncOp> other = function.clone();
-    if (failed(swapComposite(findSwaps(*other)[i])) ||
-        !placeFew(*other, moves, bound, [] {}))
+  if (!now || count > kMaxSwaps || isDynamic(function))
+    return;
+  bool isBetter = true;
+  for (size_t round = 0; isBetter && round < count; ++round) {
+    OwningOpRef<func::FuncOp> best;
+    for (size_t i = 0; i < findSwaps(function).size(); ++i) {
+      OwningOpRef<func::FuncOp> other = function.clone();
+      if (failed(swapComposite(findSwaps(*other)[i])) ||
+          !placeFew(*other, moves, now->seconds, [] {}))
+        continue;
+      std::optional<Price> then = priceOf(*other, moves);
+      if (!then ||
+          then->seconds >=
+              now->seconds - kLeastLatency * moves.getMachine().latency)
+        continue;
+      now = then;
+      best = std::move(other);
+    }
+    isBetter = bool(best);
+    if (!isBetter)
       continue;
-    std::optional<Price> then = priceOf(*other, moves);
-    if (!then ||
-        then->seconds >= bound - kLeastLatency * moves.getMachine().latency)
-      continue;
-    bound = then->seconds;
-    best = std::move(other);
+    beforeChange();
+    function.setFunctionType(best->getFunctionType());
+    function.getBody().takeBody(best->getBody());
   }
-  if (!best)
-    return false;
-  beforeChange();
-  function.setFunctionType(best->getFunctionType());
-  function.getBody().takeBody(best->getBody());
-  return true;
 }
 
 /// Whether the function was changed, perhaps back again. Makes `moves` if there
@@ -169,9 +170,8 @@ FailureOr<bool> PlaceTogether::place(How how, std::optional<Moves> &moves) {
     old = function.clone();
   };
   if (how == How::Few) {
-    bool isFew = placeFew(function, *moves, HUGE_VAL, beforeChange);
-    while (isFew && swapOne(*moves, beforeChange))
-      ;
+    if (placeFew(function, *moves, HUGE_VAL, beforeChange))
+      swapComposites(*moves, beforeChange);
   } else {
     const LeftAlone left =
         placeTogether(function, *moves, how == How::Fine, beforeChange);

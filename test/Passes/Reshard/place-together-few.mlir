@@ -12,7 +12,7 @@
 !y = tensor<4x16x48xf32, #tv.view<#m, [_, did(y) * _, _]>>
 
 // What three ops read and a weight are gathered by moves of one kind, at once.
-// REMARK: remark: places ops together all at once: {{[0-9]+}} bytes, 10.37 us
+// REMARK: remark: places ops together all at once: {{[0-9]+}} bytes, 10.17 us
 // CHECK-LABEL: @of_one_kind
 func.func @of_one_kind(%x: !x, %g: !w, %u: !w, %d: !d) -> !y {
   %0 = tv.linear %x, %g : (!x, !w) -> !h

@@ -190,7 +190,7 @@ func.func @read_twice(%x: !x) -> !o {
 // CHECK-LABEL: @returned
 // CHECK-COUNT-3: tv.reshard %arg
 // CHECK: tv.linear
-// CHECK-NOT: tv.reshard
+// CHECK-NOT: partial
 // CHECK: return
 func.func @returned(%x: !x, %w: !w, %v: !w) -> (!y, !y) {
   %a = tv.linear %x, %w : (!x, !w) -> !y
