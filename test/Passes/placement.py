@@ -200,7 +200,7 @@ class Shared:
 def check_shared(args, rng):
     """The programs that take more than with some views, and those that take far more."""
     worse, far = [], []
-    count = max(args.programs // 5, 1)
+    count = max(args.programs // 2, 1)
     for number in range(count):
         program = Shared(f"s{number}", rng, rng.choice(MESHES))
         text = program.text(0) + "".join(program.text(i, program.written())
@@ -246,7 +246,7 @@ def main():
                         help="over each mesh; a tenth over the one with an axis of 4")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--views", type=int, default=10,
-                        help="written, of programs that share values; these are a fifth as "
+                        help="written, of programs that share values; these are half as "
                         "many")
     parser.add_argument("--op-by-op", action="store_true")
     args = parser.parse_args()
