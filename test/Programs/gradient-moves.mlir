@@ -38,11 +38,11 @@ func.func @main(%x: !x, %w: !w {tv.role = "weight"}) -> (!loss, !w) {
 
 // A slice, a concat and a pad across the shards' edges: of these few bytes each device
 // gets all at once, for both ways.
-// CHECK: :3 = comm.all_gather
+// CHECK: :2 = comm.all_gather
 // CHECK: tv.concat
 // CHECK: return
 // RAN x=1: nothing
-// RAN x=2: all-gather of 3 176 bytes 0 copies
+// RAN x=2: all-gather of 2 192 bytes 0 copies
 // RAN x=3: all-gather of 2 256 bytes 0 copies
 // RAN x=4: all-gather of 2 288 bytes 0 copies
 #m = #tv.mesh<x = 2>
