@@ -32,6 +32,11 @@ constexpr bool isBounded(int depth, float most) {
   return depth <= 128 && most <= 55;
 }
 
+/// Whether so many queries of a head are as many tiles of 128 as of 192.
+constexpr bool areFewTiles(long queries) {
+  return (queries + 127) / 128 == (queries + 191) / 192;
+}
+
 /// Of queries and keys with head dimension `depth`. `functions`: of a score or
 /// of a mask; `scaled`: the scores are, before they are used. There are 64 rows
 /// to a consumer group; three groups have too few registers for functions, and
@@ -49,8 +54,7 @@ constexpr AttentionTiles getForwardTiles(int depth, int ofValues,
   if (blockKeys)
     return {128, depth > 128 || blockKeys % 128 ? 64 : 128, 2};
   // (96 columns have too few registers for that.)
-  const bool two = depth == 64 && queries > 0 &&
-                   (queries + 127) / 128 == (queries + 191) / 192;
+  const bool two = depth == 64 && queries > 0 && areFewTiles(queries);
   const bool three = !two && ((depth < 128 && !functions && !scaled) ||
                               (depth == 64 && bounded));
   const int keys = depth == 96 && three                              ? 112

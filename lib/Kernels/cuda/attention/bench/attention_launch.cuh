@@ -122,7 +122,7 @@ using Run = void (*)(int, Sizes const &, Tensors const &, cudaStream_t);
 template <int D, class M, int DV = D>
 static void all(int kind, Sizes const &s, Tensors const &t,
                 cudaStream_t stream) {
-  if (kind == Forward && (s.queries + 127) / 128 == (s.queries + 191) / 192)
+  if (kind == Forward && areFewTiles(s.queries))
     forward<Fwd<bf16, D, M, DV, 128>>(s, t, stream);
   else if (kind == Forward)
     forward<Fwd<bf16, D, M, DV>>(s, t, stream);
