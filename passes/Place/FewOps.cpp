@@ -15,10 +15,20 @@ using namespace tessera;
 using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-/// How many states go on, and how much counts a latency of each move ahead; the
-/// rest does once for those that wait for each other. What few find is a bound
-/// for the more.
-static constexpr std::pair<size_t, double> kRuns[] = {{8, 1}, {64, 0.5}};
+namespace {
+/// So many states go on. `latencies`: how much counts that of each move ahead;
+/// the rest does once for those that wait for each other. `keepsParts`: a part
+/// of a copy is another one, from which other kinds of moves may go on.
+struct Run {
+  size_t width;
+  double latencies;
+  bool keepsParts;
+};
+} // namespace
+
+/// What one finds is a bound for the next.
+static constexpr Run kRuns[] = {
+    {8, 1, true}, {64, 0.5, true}, {64, 0.5, false}, {64, 0, true}};
 /// As many more are tried for these.
 static constexpr size_t kTries = 8;
 /// So many views are tried by which a value goes on to another.
@@ -27,6 +37,8 @@ static constexpr size_t kMaxBy = 8;
 static constexpr double kWay = 0.001;
 /// A kind of moves that is none of Ways, which has -1 for none.
 static constexpr int kExchange = -2;
+/// The number of no kinds.
+static constexpr int kNoKinds = 0;
 
 FewOps::FewOps(Ways &ways, std::vector<Node> nodes, std::vector<Value> values)
     : ways(ways), nodes(std::move(nodes)), values(std::move(values)) {
@@ -70,14 +82,10 @@ int FewOps::viewOf(const Node &node, const Way &way, int result) const {
   return node.results.size() == 1 ? way.result : ways.numberOf(values[result]);
 }
 
-double FewOps::leastReach(int set, int view) {
-  auto [known, isNew] = leastReaches.try_emplace({set, view}, kNever);
-  if (isNew)
-    for (const Copy &copy : sets[set].all)
-      known->second =
-          std::min(known->second,
-                   ways.leastSeconds(values[sets[set].value], copy.view, view));
-  return known->second;
+/// What has the value's copies.
+int FewOps::setFor(const State &state, int value) const {
+  return *llvm::find_if(state.copies,
+                        [&](int set) { return sets[set].value == value; });
 }
 
 /// How what lies as `view` may lie where `use` returns it.
@@ -90,18 +98,20 @@ SmallVector<int> FewOps::returned(int value, int view, const Use &use) {
   return found;
 }
 
+int FewOps::kindOf(const Move &move) {
+  Value value = values[move.value];
+  return ways.isExchange(value, move.from, move.to)
+             ? kExchange
+             : ways.kindOf(value, move.from, move.to);
+}
+
 /// Of those by one view whose last moves are of one kind that of the least time
 /// stays.
 void FewOps::addOption(std::vector<Option> &found, double seconds,
                        const Copy &from, ArrayRef<Move> moves) {
   Option option = {seconds, moves.back().to, {}, from.since, -1};
-  for (const Move &move : moves) {
-    Value value = values[move.value];
-    option.moves.emplace_back(move,
-                              ways.isExchange(value, move.from, move.to)
-                                  ? kExchange
-                                  : ways.kindOf(value, move.from, move.to));
-  }
+  for (const Move &move : moves)
+    option.moves.emplace_back(move, kindOf(move));
   for (Option &other : found)
     if (other.moves.size() == option.moves.size() &&
         other.moves[0].first.to == option.moves[0].first.to &&
@@ -158,7 +168,7 @@ void FewOps::addOptionsBy(std::vector<Option> &found, const Copies &copies,
   auto leastAhead = [&](ArrayRef<int> views, const Use &use) {
     double least = kNever;
     for (int view : views)
-      least = std::min(least, ahead(value, view, use));
+      least = std::min(least, ahead(value, view, use, kNoKinds).sum);
     return least;
   };
   SmallVector<std::pair<Use, double>> later;
@@ -172,7 +182,7 @@ void FewOps::addOptionsBy(std::vector<Option> &found, const Copies &copies,
       continue;
     double gain = 0;
     for (const auto &[use, least] : later)
-      gain += std::max(least - ahead(value, by, use), 0.);
+      gain += std::max(least - ahead(value, by, use, kNoKinds).sum, 0.);
     for (const Copy &copy : copies.all) {
       const double time =
           ways.leastSeconds(values[value], copy.view, by) + after;
@@ -257,7 +267,11 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
     Copies copies = sets[set];
     for (auto &[of, copy] : made)
       if (of == value && llvm::none_of(copies.all, [&](const Copy &other) {
-            return other.view == copy.view;
+            return other.view == copy.view ||
+                   (!keepsParts &&
+                    ways.leastSeconds(values[value], other.view, copy.view) <=
+                        0 &&
+                    ways.seconds(values[value], other.view, copy.view) <= 0);
           }))
         copies.all.push_back(copy);
     then.copies.push_back(intern(std::move(copies)));
@@ -298,10 +312,10 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
     append(kind);
     append(when);
   }
-  if (then.seconds + rest[node] + leastAhead(then, node + 1) >= bound)
+  const Ahead after = ahead(then, node + 1);
+  if (then.seconds + rest[node] + after.most >= bound)
     return;
-  then.about = then.seconds + ahead(then, node + 1) +
-               (1 - latencies) * leastAhead(then, node + 1);
+  then.about = then.seconds + after.sum + (1 - latencies) * after.most;
   auto [other, isNew] = known.try_emplace(std::move(key), next.size());
   if (isNew)
     next.push_back(std::move(then));
@@ -310,8 +324,41 @@ void FewOps::finish(const State &state, int number, size_t node, const Way &way,
 }
 
 //===----------------------------------------------------------------------===//
-// What comes after a state, about
+// What comes after a state
 //===----------------------------------------------------------------------===//
+
+/// The kinds of moves of which some were after node `since`, by number.
+int FewOps::endedAfter(const State &state, int since) {
+  std::vector<int> kinds;
+  for (auto [kind, when] : state.groups)
+    if (when > since)
+      kinds.push_back(kind);
+  auto [number, isNew] =
+      numbersOfKinds.try_emplace(std::move(kinds), int(kindsEnded.size()));
+  if (isNew)
+    kindsEnded.push_back(number->first);
+  return number->second;
+}
+
+/// What a move takes at the least that may go together with such as `ended`.
+double FewOps::leastMove(const Move &move, int ended) {
+  const double least =
+      ways.leastSeconds(values[move.value], move.from, move.to);
+  if (least < ways.getLatency() || kindsEnded[ended].empty() ||
+      !llvm::is_contained(kindsEnded[ended], kindOf(move)))
+    return least;
+  return least - ways.getLatency();
+}
+
+double FewOps::leastReach(const State &state, int set, int view) {
+  double least = kNever;
+  for (size_t i = 0; i < sets[set].all.size(); ++i) {
+    const Copy copy = sets[set].all[i];
+    least = std::min(least, leastMove({sets[set].value, copy.view, view},
+                                      endedAfter(state, copy.since)));
+  }
+  return least;
+}
 
 /// Of a move ahead, which may go together with others.
 double FewOps::about(double least) const {
@@ -319,144 +366,130 @@ double FewOps::about(double least) const {
   return least < latency ? least : least - (1 - latencies) * latency;
 }
 
-/// Of a node that lies so, all after it, and the moves of what no node makes.
-double FewOps::wayAhead(size_t node, const Way &way) {
-  const Node &its = nodes[node];
-  double sum = way.work;
-  for (auto [i, source] : llvm::enumerate(its.sources))
-    if (source >= 0 && start[source] >= 0)
-      sum += about(ways.leastSeconds(values[source], start[source],
-                                     way.operands[i])) /
-             double(uses[source].size());
-  for (int result : its.results)
+/// Of a node that lies so, and all after it.
+FewOps::Ahead FewOps::wayAhead(size_t node, const Way &way) {
+  Ahead after;
+  for (int result : nodes[node].results)
     for (const Use &use : uses[result])
-      sum += ahead(result, viewOf(its, way, result), use);
-  return sum;
+      after += ahead(result, viewOf(nodes[node], way, result), use, kNoKinds);
+  return {way.work + after.sum, way.work - leastWork[node] + after.most};
 }
 
-double FewOps::ahead(int value, int view, const Use &use) {
-  auto known = aheadOfUses.find({use, view});
-  if (known != aheadOfUses.end())
-    return known->second;
-  const Node &node = nodes[use.first];
-  double least = kNever;
-  if (!node.said.empty()) {
-    for (int to : returned(value, view, use))
-      least =
-          std::min(least, about(ways.leastSeconds(values[value], view, to)));
-    return aheadOfUses[{use, view}] = least;
-  }
-  auto [table, isNew] = tables.try_emplace(use);
-  if (isNew) {
-    llvm::SmallSetVector<int, 4> made;
-    for (int source : node.sources)
-      if (source >= 0 && start[source] < 0)
-        made.insert(source);
-    for (const Way &way : node.ways) {
-      const double time = wayAhead(use.first, way) / double(made.size());
-      auto [known, isNew] =
-          table->second.insert({way.operands[use.second], time});
-      if (!isNew)
-        known->second = std::min(known->second, time);
-    }
-  }
-  for (auto [to, time] : table->second)
-    if (time < least)
-      least = std::min(
-          least, time + about(ways.leastSeconds(values[value], view, to)));
-  return aheadOfUses[{use, view}] = least;
-}
-
-double FewOps::ahead(int set, size_t next) {
-  auto [known, isNew] = aheadOfSets.try_emplace({set, next}, 0);
-  const Copies &copies = sets[set];
-  if (!isNew || start[copies.value] >= 0)
-    return known->second;
-  double sum = 0;
-  for (const Use &use : uses[copies.value]) {
-    if (use.first < next)
-      continue;
-    double least = kNever;
-    for (const Copy &copy : copies.all)
-      least = std::min(least, ahead(copies.value, copy.view, use));
-    sum += least;
-  }
-  return aheadOfSets[{set, next}] = sum;
-}
-
-double FewOps::ahead(const State &state, size_t next) {
-  double sum = 0;
-  for (int set : state.copies)
-    sum += ahead(set, next);
-  return sum;
-}
-
-//===----------------------------------------------------------------------===//
-// What comes after a state, at the least
-//===----------------------------------------------------------------------===//
-
-/// Until a use has a value that lies as `view`, and of one value after the
-/// other that follows from it: what ops take beyond the least, and moves, each
-/// of which waits for the one before it.
-double FewOps::leastAhead(int value, int view, const Use &use) {
-  auto known = leastOfUses.find({use, view});
-  if (known != leastOfUses.end())
-    return known->second;
-  const auto [number, operand] = use;
-  const Node &node = nodes[number];
-  llvm::MapVector<int, double> &table = leastTables[use];
-  if (table.empty() && node.said.empty()) {
-    const double work = leastWork[number];
-    for (const Way &way : node.ways) {
-      double after = 0;
-      for (int result : node.results)
-        for (const Use &next : uses[result])
-          after =
-              std::max(after, leastAhead(result, viewOf(node, way, result), next));
-      auto [entry, isNew] =
-          table.insert({way.operands[operand], way.work - work + after});
-      if (!isNew)
-        entry->second = std::min(entry->second, way.work - work + after);
-    }
-  }
-  double least = kNever;
-  if (!node.said.empty())
-    for (int to : returned(value, view, use))
-      least = std::min(least, ways.leastSeconds(values[value], view, to));
-  for (auto [to, time] : table)
-    if (time < least)
-      least = std::min(least, std::max(0., time) +
-                                  ways.leastSeconds(values[value], view, to));
-  return leastOfUses[{use, view}] = least;
-}
-
-double FewOps::leastAhead(int set, size_t next) {
-  auto [known, isNew] = leastOfSets.try_emplace({set, next}, 0);
+/// By a use's view, of its node, all after it, and the moves there of what no
+/// node makes; what makes the node's other operands has its part of that.
+const FewOps::Table &FewOps::tableOf(const Use &use) {
+  auto [known, isNew] = tables.try_emplace(use);
   if (!isNew)
     return known->second;
+  const Node &node = nodes[use.first];
+  llvm::SmallSetVector<int, 4> made, all;
+  for (int source : node.sources)
+    if (source >= 0)
+      (start[source] < 0 ? made : all).insert(source);
+  Table table;
+  for (const Way &way : node.ways) {
+    Ahead time = wayAhead(use.first, way);
+    for (auto [i, source] : llvm::enumerate(node.sources))
+      if (source >= 0 && start[source] >= 0 && !made.empty())
+        time.sum += about(ways.leastSeconds(values[source], start[source],
+                                            way.operands[i])) /
+                    double(uses[source].size());
+    time.sum /= double(made.empty() ? all.size() : made.size());
+    auto [entry, isNew] = table.insert({way.operands[use.second], time});
+    if (!isNew)
+      entry->second.takeLess(time);
+  }
+  return tables[use] = std::move(table);
+}
+
+/// Until a use has a value that lies as `view`, and what follows from it. The
+/// first move may go together with such as `ended`.
+FewOps::Ahead FewOps::ahead(int value, int view, const Use &use, int ended) {
+  auto known = aheadOfUses.find({use, view, ended});
+  if (known != aheadOfUses.end())
+    return known->second;
+  Ahead least = {kNever, kNever};
+  auto tryView = [&](int to, const Ahead &after) {
+    if (after.sum >= least.sum && after.most >= least.most)
+      return;
+    const double move = leastMove({value, view, to}, ended);
+    least.takeLess({after.sum + about(move), std::max(after.most, 0.) + move});
+  };
+  if (!nodes[use.first].said.empty())
+    for (int to : returned(value, view, use))
+      tryView(to, {});
+  else
+    for (auto [to, after] : tableOf(use))
+      tryView(to, after);
+  return aheadOfUses[{use, view, ended}] = least;
+}
+
+/// Of a value. What no node makes counts with what it becomes.
+FewOps::Ahead FewOps::ahead(const State &state, int set, size_t next) {
   const Copies copies = sets[set];
-  double most = 0;
+  std::vector<int> key = {set, int(next)};
+  for (const Copy &copy : copies.all)
+    key.push_back(endedAfter(state, copy.since));
+  auto known = aheadOfSets.find(key);
+  if (known != aheadOfSets.end())
+    return known->second;
+  Ahead sum;
   for (const Use &use : uses[copies.value]) {
     if (use.first < next)
       continue;
-    double its = kNever;
-    for (const Copy &copy : copies.all)
-      its = std::min(its, leastAhead(copies.value, copy.view, use));
-    most = std::max(most, its);
+    Ahead least = {kNever, kNever};
+    for (auto [i, copy] : llvm::enumerate(copies.all))
+      least.takeLess(ahead(copies.value, copy.view, use, key[2 + i]));
+    sum += least;
   }
-  return leastOfSets[{set, next}] = most;
+  if (start[copies.value] >= 0)
+    sum.sum = 0;
+  return aheadOfSets[std::move(key)] = sum;
 }
 
-/// All after a state. The next move may go together with one before it.
-double FewOps::leastAhead(const State &state, size_t next) {
-  double most = 0;
-  for (int set : state.copies) {
+/// Of a node that reads no other's results, and what follows from it.
+double FewOps::aheadOfFirst(const State &state, size_t node) {
+  const Node &its = nodes[node];
+  std::vector<int> key = {int(node)};
+  SmallVector<int> setOf;
+  for (int source : its.sources) {
+    setOf.push_back(source < 0 ? -1 : setFor(state, source));
+    if (source < 0)
+      continue;
+    key.push_back(setOf.back());
+    for (const Copy &copy : sets[setOf.back()].all)
+      key.push_back(endedAfter(state, copy.since));
+  }
+  auto [known, isNew] = aheadOfFirsts.try_emplace(std::move(key), kNever);
+  if (!isNew)
+    return known->second;
+  double least = kNever;
+  for (const Way &way : its.ways) {
+    double sum = wayAhead(node, way).sum;
+    for (auto [i, set] : llvm::enumerate(setOf))
+      if (set >= 0 && sum < least &&
+          !llvm::is_contained(ArrayRef(its.sources).take_front(i),
+                              its.sources[i]))
+        sum += about(leastReach(state, set, way.operands[i]));
+    least = std::min(least, sum);
+  }
+  return known->second = least;
+}
+
+/// Of all after a state: about, and at the least one value after the other,
+/// each move of which waits for the one before it.
+FewOps::Ahead FewOps::ahead(const State &state, size_t next) {
+  Ahead sum;
+  for (int set : state.copies)
+    sum += ahead(state, set, next);
+  for (size_t node : firsts)
+    if (node >= next)
+      sum.sum += aheadOfFirst(state, node);
+  for (int set : state.copies)
     for (const Copy &copy : sets[set].all)
       if (copy.behind >= 0)
-        return 0;
-    most = std::max(most, leastAhead(set, next));
-  }
-  return std::max(most - (state.groups.empty() ? 0 : ways.getLatency()), 0.);
+        sum.most = 0;
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//
@@ -477,9 +510,8 @@ void FewOps::tryWay(const State &state, int number, size_t node, const Way &way,
     const int source = its.sources[i];
     if (source < 0)
       return chooseNext(chooseNext, i + 1, sum);
-    const int set = *llvm::find_if(
-        state.copies, [&](int set) { return sets[set].value == source; });
-    for (const Option &option : options(set, {node, i}, way.operands[i])) {
+    for (const Option &option :
+         options(setFor(state, source), {node, i}, way.operands[i])) {
       chosen[i] = &option;
       chooseNext(
           chooseNext, i + 1,
@@ -494,39 +526,26 @@ void FewOps::extend(const Layer &layer, size_t node, size_t width) {
   const Node &its = nodes[node];
   const double latency = ways.getLatency(), limit = bound - rest[node];
   std::vector<std::tuple<double, int, const Way *>> all;
-  // By way what comes after it, about and at the least.
-  std::vector<std::pair<double, double>> after;
-  for (const Way &way : its.ways) {
-    auto &[sum, most] = after.emplace_back(way.work, 0);
-    for (int result : its.results)
-      for (const Use &use : uses[result]) {
-        const int view = viewOf(its, way, result);
-        sum += ahead(result, view, use);
-        most = std::max(most, leastAhead(result, view, use));
-      }
-  }
+  std::vector<Ahead> after; // by way
+  for (const Way &way : its.ways)
+    after.push_back(wayAhead(node, way));
   for (auto [number, state] : llvm::enumerate(layer)) {
     SmallVector<int> setOf;
-    for (int source : its.sources) {
-      auto same = llvm::find_if(state.copies, [&](int set) {
-        return source >= 0 && sets[set].value == source;
-      });
-      setOf.push_back(same == state.copies.end() ? -1 : *same);
-    }
-    const double others = state.seconds + ahead(state, node + 1),
-                 othersLeast = leastAhead(state, node + 1);
+    for (int source : its.sources)
+      setOf.push_back(source < 0 ? -1 : setFor(state, source));
+    const Ahead others = ahead(state, node + 1);
     ways.spend(kWay * double(its.ways.size()));
     for (auto [w, way] : llvm::enumerate(its.ways)) {
-      double least = state.seconds + way.work, sum = others + after[w].first,
-             most = 0;
+      double least = state.seconds + way.work,
+             sum = state.seconds + others.sum + after[w].sum, most = 0;
       for (auto [i, set] : llvm::enumerate(setOf))
         if (set >= 0 && its.said.empty()) {
-          const double move = leastReach(set, way.operands[i]);
+          const double move = leastReach(state, set, way.operands[i]);
           least += std::max(move - latency, 0.);
           sum += about(move);
           most = std::max(most, move);
         }
-      sum += (1 - latencies) * std::max(othersLeast, most + after[w].second);
+      sum += (1 - latencies) * std::max(others.most, most + after[w].most);
       if (least < limit)
         all.emplace_back(sum, int(number), &way);
     }
@@ -558,11 +577,12 @@ std::vector<FewOps::Step> FewOps::run(size_t width, ArrayRef<int> start) {
   tables.clear();
   aheadOfUses.clear();
   aheadOfSets.clear();
+  aheadOfFirsts.clear();
   State first = {0, 0, -1, {nullptr, {}, {}}, {}, {}};
   for (auto [value, view] : llvm::enumerate(start))
     if (view >= 0)
       first.copies.push_back(intern({int(value), {{view, -1, -1}}}));
-  if (leastWork[0] + rest[0] + leastAhead(first, 0) >=
+  if (leastWork[0] + rest[0] + ahead(first, 0).most >=
       bound - kLeastLatency * ways.getLatency())
     return {};
   layers[0].push_back(std::move(first));
@@ -593,10 +613,17 @@ std::vector<FewOps::Step> FewOps::solve(double bound, ArrayRef<int> start) {
   this->bound = bound;
   this->start.assign(values.size(), -1);
   llvm::copy(start, this->start.begin());
+  for (auto [n, node] : llvm::enumerate(nodes))
+    if (node.said.empty() && !node.sources.empty() &&
+        llvm::none_of(node.sources, [&](int source) {
+          return source >= 0 && this->start[source] < 0;
+        }))
+      firsts.push_back(n);
   std::vector<Step> best;
-  for (auto [width, latencies] : kRuns) {
-    this->latencies = latencies;
-    if (std::vector<Step> better = run(width, start); !better.empty())
+  for (const Run &its : kRuns) {
+    latencies = its.latencies;
+    keepsParts = its.keepsParts;
+    if (std::vector<Step> better = run(its.width, start); !better.empty())
       best = std::move(better);
   }
   return best;

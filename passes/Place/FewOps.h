@@ -79,24 +79,40 @@ private:
 
   /// A node that reads a value, and the number of the operand.
   using Use = std::pair<size_t, size_t>;
+  /// Seconds of what comes: about, and at the least.
+  struct Ahead {
+    double sum = 0, most = 0;
+    void operator+=(const Ahead &other) {
+      sum += other.sum;
+      most = std::max(most, other.most);
+    }
+    void takeLess(const Ahead &other) {
+      sum = std::min(sum, other.sum);
+      most = std::min(most, other.most);
+    }
+  };
+  using Table = llvm::MapVector<int, Ahead>; ///< by view
 
   int intern(Copies copies);
   int viewOf(const Node &node, const Way &way, int result) const;
-  double leastReach(int set, int view);
+  int setFor(const State &state, int value) const;
+  int kindOf(const Move &move);
   const std::vector<Option> &options(int set, const Use &use, int view);
   void addOption(std::vector<Option> &found, double seconds, const Copy &from,
                  llvm::ArrayRef<Move> moves);
   void addOptionsBy(std::vector<Option> &found, const Copies &copies,
                     size_t node, int view, double best);
+  int endedAfter(const State &state, int since);
+  double leastMove(const Move &move, int ended);
+  double leastReach(const State &state, int set, int view);
   double about(double least) const;
-  double wayAhead(size_t node, const Way &way);
+  Ahead wayAhead(size_t node, const Way &way);
+  const Table &tableOf(const Use &use);
   llvm::SmallVector<int> returned(int value, int view, const Use &use);
-  double ahead(int value, int view, const Use &use);
-  double ahead(int set, size_t next);
-  double ahead(const State &state, size_t next);
-  double leastAhead(int value, int view, const Use &use);
-  double leastAhead(int set, size_t next);
-  double leastAhead(const State &state, size_t next);
+  Ahead ahead(int value, int view, const Use &use, int ended);
+  Ahead ahead(const State &state, int set, size_t next);
+  double aheadOfFirst(const State &state, size_t node);
+  Ahead ahead(const State &state, size_t next);
   void tryWay(const State &state, int number, size_t node, const Way &way,
               double limit);
   void finish(const State &state, int number, size_t node, const Way &way,
@@ -108,6 +124,7 @@ private:
   std::vector<Node> nodes;
   std::vector<mlir::Value> values;
   std::vector<int> start;                   ///< by value, -1 if made
+  std::vector<size_t> firsts;               ///< nodes that read no results
   std::vector<size_t> lastUse;              ///< by value
   std::vector<llvm::SmallVector<Use>> uses; ///< by value, in order
   std::vector<llvm::SetVector<int>> needs;  ///< by value
@@ -115,21 +132,19 @@ private:
   std::vector<double> rest;                 ///< by node, of those after it
   double bound = 0;
   double latencies = 1; ///< as many are counted of each move ahead
+  bool keepsParts = true;
 
   std::vector<Copies> sets;
   std::map<std::vector<int>, int> numbersOfSets;
-  llvm::DenseMap<std::pair<int, int>, double> leastReaches;
   std::map<std::tuple<int, size_t, int>, std::vector<Option>> optionsOfSets;
   std::vector<Move> exchanges; ///< by number
   std::map<std::tuple<int, int, int>, int> numbersOfExchanges;
-  /// By use, about what the node and what comes after it take, by view.
-  std::map<Use, llvm::MapVector<int, double>> tables;
-  std::map<std::tuple<Use, int>, double> aheadOfUses;
-  std::map<std::pair<int, size_t>, double> aheadOfSets;
-  /// And at the least.
-  std::map<Use, llvm::MapVector<int, double>> leastTables;
-  std::map<std::tuple<Use, int>, double> leastOfUses;
-  std::map<std::pair<int, size_t>, double> leastOfSets;
+  std::map<Use, Table> tables;
+  std::map<std::tuple<Use, int, int>, Ahead> aheadOfUses;
+  std::map<std::vector<int>, Ahead> aheadOfSets;
+  std::map<std::vector<int>, double> aheadOfFirsts;
+  std::vector<std::vector<int>> kindsEnded = {{}}; ///< by number
+  std::map<std::vector<int>, int> numbersOfKinds = {{{}, 0}};
   Layer next;
   std::unordered_map<std::string, size_t> known; ///< of the next layer
 };

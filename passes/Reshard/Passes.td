@@ -120,8 +120,8 @@ def PlaceTogetherPass : ContractPass<"tv-place-together", "Propagated"> {
     Of programs of up to six ops on meshes of 2 by 2, 2 by 3 and 4 by 2, 19 of 20 take
     the least time that any placement does, where of those placed op by op half do. Of
     those in which ops share values as they like 19 of 20 take the least that is known, and
-    the others at most 1.1 of it; but where all that moves is small, a latency more is twice
-    as long, and one of fifteen had one (test/Passes/placement.py --seed 2412).
+    the others at most 1.1 of it (test/Passes/placement.py); but where all that moves is
+    small, a latency more is twice as long, and one of some hundreds has one.
     What is gathered along an outer axis may stay in runs, as `2 * did(y) * _` of
     `did(x) * did(y) * _`. It knows that exchanges go together for the operands of an op, and
     small moves of one kind, and those of values that are returned; not that others do. So

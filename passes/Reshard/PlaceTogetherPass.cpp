@@ -123,8 +123,10 @@ void PlaceTogether::swapComposites(Moves &moves,
                                    llvm::function_ref<void()> beforeChange) {
   func::FuncOp function = getOperation();
   const size_t count = findSwaps(function).size();
+  if (count == 0 || count > kMaxSwaps || isDynamic(function))
+    return;
   std::optional<Price> now = priceOf(function, moves);
-  if (!now || count > kMaxSwaps || isDynamic(function))
+  if (!now)
     return;
   bool isBetter = true;
   for (size_t round = 0; isBetter && round < count; ++round) {
@@ -170,8 +172,9 @@ FailureOr<bool> PlaceTogether::place(How how, std::optional<Moves> &moves) {
     old = function.clone();
   };
   if (how == How::Few) {
-    if (placeFew(function, *moves, HUGE_VAL, beforeChange))
-      swapComposites(*moves, beforeChange);
+    // (With a composite for its core ops they may be few.)
+    placeFew(function, *moves, HUGE_VAL, beforeChange);
+    swapComposites(*moves, beforeChange);
   } else {
     const LeftAlone left =
         placeTogether(function, *moves, how == How::Fine, beforeChange);

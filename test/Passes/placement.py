@@ -10,7 +10,7 @@ reshape makes, is none that the search deals, and it moves what is small one by 
 The search needs trees, with one value of two uses. Of programs in which ops share values
 as they like, some of them returned, and softmaxes may be split, the best is not known:
 they may take at most 1.1 times what they take with views that are written at random
-between, and no more in nine of ten. A written view holds, but what is around it is placed as
+between, and no more in 19 of 20. A written view holds, but what is around it is placed as
 in the program without: no search over all placements, and some of them no view says.
 
     placement.py --build build --programs 100 --seed 1
@@ -221,7 +221,7 @@ def check_shared(args, rng):
             far.append(program)
     print(f"{count} programs that share values, {len(worse)} not the best known, "
           f"{len(far)} more than 1.1 of it")
-    return bool(far) or len(worse) * 10 > count
+    return bool(far) or len(worse) * 20 > count
 
 
 def how(args):
