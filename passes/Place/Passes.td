@@ -430,10 +430,10 @@ def WarnIdleRanksPass : ContractPass<"tv-warn-idle-ranks", "Propagated"> {
   let description = [{
     A rank has nothing to do where a dimension has fewer elements than parts, or fewer
     runs of them, as `(did(tp) * _ | 2) * 4`, and does what others do where an axis of
-    the mesh divides no loop. If the ranks with the
-    least do nothing, or those with the most twice what is an even part or more, a
-    warning tells both shares and whose they are, and notes tell the views that would
-    use all. Work is counted in loop iterations, of each rank. Where all work, but
+    the mesh divides no loop. If the ranks with the least do nothing, or those with the
+    most twice what is an even part or more, a warning tells both shares and whose they
+    are, and notes tell the views that would use all. Work is counted in loop iterations,
+    of each rank; sizes that `tv.sizes` declares count at their maximum. Where all work, but
     some hold nothing of an argument, a warning tells the shares and that.
 
     ```mlir

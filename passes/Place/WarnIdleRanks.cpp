@@ -9,7 +9,8 @@
 // Work is loop iterations. Of an op's loop a rank has a fraction, which is the
 // same on all ranks or depends on coordinates: shards are short or empty at the
 // end, and a value may lie on a part of the mesh. The iterations of ops with
-// the same fractions are added before they are counted for each rank.
+// the same fractions are added before they are counted for each rank. Dynamic
+// sizes count at their declared maximum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "Layout/PlanViews.h"
 #include "Place/Passes.h"
 #include "Place/Placement.h"
+#include "TensorView/ExtentAnalysis.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -71,6 +73,10 @@ struct WarnIdleRanks : tv::impl::WarnIdleRanksPassBase<WarnIdleRanks> {
   void runOnContract() override;
 
 private:
+  layout::Shape shapeOf(Value value) const;
+  std::optional<layout::View> viewOf(Value value) const;
+  layout::Shape sizesOf(ShardingRuleOpInterface op,
+                        const layout::Rule &rule) const;
   const Loops &count(ShardingRuleOpInterface op);
   size_t numberOf(const layout::Product &product, int64_t size);
   double countAt(const Loops &loops, const layout::Coords &coords) const;
@@ -82,6 +88,9 @@ private:
   void noteIdleAxes(InFlightDiagnostic &warning);
 
   std::optional<layout::Mesh> mesh;
+  std::optional<ExtentAnalysis> extents; ///< where the function declares sizes
+  bool atMaximum;                        ///< whether dynamic loops are counted
+  /// By what ops look like, and by the extents of what is dynamic.
   std::map<Looks, Loops> counted;
   std::map<std::pair<layout::Product, int64_t>, size_t> numbers;
   std::vector<Fractions> fractions;
@@ -95,7 +104,7 @@ private:
 
 Fractions::Fractions(const layout::Product &product, int64_t size,
                      const layout::Mesh &mesh) {
-  // Dynamic loops are divided as if each digit had its part.
+  // Loops of no known size are divided as if each digit had its part.
   const int64_t bound =
       size == layout::kDynamic ? layout::capacity(product) : size;
   layout::View view;
@@ -124,9 +133,49 @@ size_t WarnIdleRanks::numberOf(const layout::Product &product, int64_t size) {
   return known->second;
 }
 
-/// A dynamic loop counts as one iteration.
+/// Dynamic extents are at their maximum where the function declares sizes.
+layout::Shape WarnIdleRanks::shapeOf(Value value) const {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  if (extents && ShapedType::isDynamicShape(shape))
+    return extents->getMaximumShape(value);
+  return layout::Shape(shape.begin(), shape.end());
+}
+
+/// The size of each factor's loop; kDynamic where no dimension tells it.
+layout::Shape WarnIdleRanks::sizesOf(ShardingRuleOpInterface op,
+                                     const layout::Rule &rule) const {
+  layout::Shape sizes;
+  for (const layout::IterationFactor &factor : rule.factors)
+    sizes.push_back(factor.size);
+  if (!llvm::is_contained(sizes, layout::kDynamic))
+    return sizes;
+  auto look = [&](Value value, const std::vector<layout::DimFactors> &dims) {
+    const layout::Shape shape = shapeOf(value);
+    for (auto [d, factors] : llvm::enumerate(dims))
+      if (factors.size() == 1 &&
+          rule.factors[factors[0]].size == layout::kDynamic)
+        sizes[factors[0]] = std::max(sizes[factors[0]], shape[d]);
+  };
+  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+    look(value, dims);
+  for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+    look(value, dims);
+  return sizes;
+}
+
+/// A loop of no known size counts as one iteration.
 const Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
-  auto [known, isNew] = counted.try_emplace(looksOf(op));
+  Looks looks = looksOf(op);
+  bool isDynamic = false;
+  if (extents)
+    for (ValueRange values :
+         {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+      for (Value value : values)
+        if (!cast<RankedTensorType>(value.getType()).hasStaticShape()) {
+          isDynamic = true;
+          llvm::append_range(looks, extents->getMaximumShape(value));
+        }
+  auto [known, isNew] = counted.try_emplace(std::move(looks));
   Loops &loops = known->second;
   if (!isNew)
     return loops;
@@ -139,6 +188,7 @@ const Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
   PlacedOp placed(op, std::move(actual));
   mesh = placed.getMesh();
   Division division = placed.getDivision();
+  atMaximum |= isDynamic;
   loops.all = 1;
   auto divide = [&](const layout::Product &product, int64_t size) {
     std::vector<SubAxis> axes = layout::axesOf(product);
@@ -153,18 +203,19 @@ const Loops &WarnIdleRanks::count(ShardingRuleOpInterface op) {
     Value whole = windows ? windows.getWhole() : op->getResult(0);
     layout::View view;
     view.dims = *division.dims;
-    layout::Shape shape(cast<RankedTensorType>(whole.getType()).getShape());
+    const layout::Shape shape = shapeOf(whole);
     for (auto [d, dim] : llvm::enumerate(view.dims))
       divide(dim.product, layout::boundOf(view, d, shape));
   }
-  for (auto [factor, product] :
-       llvm::zip_equal(placed.getRule().factors, division.products)) {
+  for (auto [factor, product, size] :
+       llvm::zip_equal(placed.getRule().factors, division.products,
+                       sizesOf(op, placed.getRule()))) {
     using Kind = layout::IterationFactor::Kind;
     // What is addressed is not run through.
-    if (factor.size != layout::kDynamic && factor.kind != Kind::Indexed)
-      loops.all *= double(factor.size);
+    if (size != layout::kDynamic && factor.kind != Kind::Indexed)
+      loops.all *= double(size);
     if (!division.dims)
-      divide(product, factor.size);
+      divide(product, size);
   }
   llvm::sort(loops.fractions);
   return loops;
@@ -236,7 +287,8 @@ std::string WarnIdleRanks::tellShares() const {
            percent(share.loops, all) + (one ? "" : " each");
   };
   const bool alike = int64_t(most.ranks.size()) == mesh->numDevices();
-  return "of the work " +
+  return std::string("of the work ") +
+         (atMaximum ? "at the sizes' maximums " : "") +
          (alike ? "each rank does " + percent(most.loops, all)
                 : tell(most) + " and " + tell(least)) +
          ", where " + percent(all / double(mesh->numDevices()), all) +
@@ -247,13 +299,17 @@ std::string WarnIdleRanks::tellShares() const {
 // The views that would give all ranks something to do
 //===----------------------------------------------------------------------===//
 
-/// Nothing for a value without a view, or with dimensions that lie as one.
-static std::optional<layout::View> viewOf(Value value) {
+/// With dynamic extents at their maximum. Nothing for a value without a view,
+/// or with dimensions that lie as one.
+std::optional<layout::View> WarnIdleRanks::viewOf(Value value) const {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   ViewAttr view = getView(value);
   if (!type || !view || view.getView().dims.size() != size_t(type.getRank()))
     return std::nullopt;
-  return placesOf(view.getView());
+  return placesOf(
+      type.hasStaticShape()
+          ? view.getView()
+          : layout::canonicalize(view.getView(), shapeOf(value), *mesh));
 }
 
 namespace {
@@ -306,17 +362,16 @@ static std::optional<layout::Product> fewerParts(const layout::Product &product,
 /// has a value for each of their devices, of those that they divide evenly if
 /// there are any.
 static std::optional<layout::View> moveAxes(layout::View view, size_t from,
-                                            RankedTensorType type) {
+                                            const layout::Shape &shape) {
   std::vector<SubAxis> axes = layout::axesOf(view.dims[from].product);
   const int64_t parts = layout::sizeOf(axes);
   std::optional<size_t> to;
   for (auto [d, dim] : llvm::enumerate(view.dims)) {
-    const int64_t extent = type.getDimSize(d);
+    const int64_t extent = shape[d];
     if (!layout::axesOf(dim.product).empty())
       continue;
     dim.product = {layout::Factor::rest()};
-    if (extent >= parts &&
-        (!to || (type.getDimSize(*to) % parts && extent % parts == 0)))
+    if (extent >= parts && (!to || (shape[*to] % parts && extent % parts == 0)))
       to = d;
   }
   if (!to)
@@ -347,16 +402,18 @@ bool WarnIdleRanks::noteEmptyParts(
     std::optional<layout::View> view = viewOf(argument);
     if (!view)
       continue;
-    auto type = cast<RankedTensorType>(argument.getType());
+    const layout::Shape shape = shapeOf(argument);
     for (auto [d, dim] : llvm::enumerate(view->dims)) {
       const layout::Product &product = dim.product;
-      const int64_t extent = type.getDimSize(d);
+      const int64_t extent = shape[d];
       if (!leavesOut(*view, d, extent, *mesh))
         continue;
       const int64_t parts = layout::sizeOf(layout::axesOf(product));
       const std::optional<Cut> cut = findCut(product, extent);
       if (!cut || cut->values <= 1 || cut->values >= parts) {
-        const int64_t size = type.hasStaticShape() ? type.getNumElements() : 1;
+        const int64_t size = llvm::is_contained(shape, layout::kDynamic)
+                                 ? 1
+                                 : ShapedType::getNumElements(shape);
         if (size > singleSize) {
           single = {argument, d};
           singleSize = size;
@@ -373,7 +430,7 @@ bool WarnIdleRanks::noteEmptyParts(
         text << "; " << layout::toString(*fewer, *mesh)
              << " * _ gives each rank a part, which " << parts / cut->values
              << " ranks share";
-      else if (auto moved = moveAxes(*view, d, type))
+      else if (auto moved = moveAxes(*view, d, shape))
         text << "; " << layout::toString(*moved, *mesh)
              << " gives each rank a part";
       else
@@ -385,8 +442,7 @@ bool WarnIdleRanks::noteEmptyParts(
     return noted;
   auto [argument, d] = single;
   Diagnostic &text = note(argument) << "lies on a part of the ranks";
-  if (auto moved = moveAxes(*viewOf(argument), d,
-                            cast<RankedTensorType>(argument.getType())))
+  if (auto moved = moveAxes(*viewOf(argument), d, shapeOf(argument)))
     text << "; " << layout::toString(*moved, *mesh) << " gives each a part";
   return true;
 }
@@ -414,10 +470,10 @@ void WarnIdleRanks::noteOp(InFlightDiagnostic &warning) {
   std::optional<layout::View> view = viewOf(worst->getResult(0));
   if (!view)
     return;
-  auto type = cast<RankedTensorType>(worst->getResult(0).getType());
+  const layout::Shape shape = shapeOf(worst->getResult(0));
   for (size_t d = 0; d < view->dims.size(); ++d)
-    if (leavesOut(*view, d, type.getDimSize(d), *mesh))
-      if (auto moved = moveAxes(*view, d, type)) {
+    if (leavesOut(*view, d, shape[d], *mesh))
+      if (auto moved = moveAxes(*view, d, shape)) {
         text << "; with a result as " << layout::toString(*moved, *mesh)
              << " each has a part";
         return;
@@ -431,17 +487,21 @@ void WarnIdleRanks::noteIdleAxes(InFlightDiagnostic &warning) {
   if (idle.empty())
     return;
   Value largest;
+  int64_t largestSize = 0;
   for (BlockArgument argument : getOperation().getArguments()) {
     std::optional<layout::View> view = viewOf(argument);
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!view || !type.hasStaticShape() || type.getRank() == 0 ||
-        !layout::axesOf(view->dims[0].product).empty() ||
-        type.getDimSize(0) < layout::sizeOf(idle))
+    if (!view || view->dims.empty() ||
+        !layout::axesOf(view->dims[0].product).empty())
       continue;
-    if (!largest ||
-        type.getNumElements() >
-            cast<RankedTensorType>(largest.getType()).getNumElements())
+    const layout::Shape shape = shapeOf(argument);
+    if (llvm::is_contained(shape, layout::kDynamic) ||
+        shape[0] < layout::sizeOf(idle))
+      continue;
+    const int64_t size = ShapedType::getNumElements(shape);
+    if (size > largestSize) {
       largest = argument;
+      largestSize = size;
+    }
   }
   std::string digits;
   for (const SubAxis &axis : idle)
@@ -456,6 +516,14 @@ void WarnIdleRanks::noteIdleAxes(InFlightDiagnostic &warning) {
 void WarnIdleRanks::runOnContract() {
   markAllAnalysesPreserved();
   all = 0;
+  atMaximum = false;
+  extents.reset();
+  if (getOperation()->hasAttr(kSizesAttr)) {
+    FailureOr<ExtentAnalysis> found = ExtentAnalysis::run(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    extents.emplace(std::move(*found));
+  }
   mesh.reset();
   counted.clear();
   numbers.clear();

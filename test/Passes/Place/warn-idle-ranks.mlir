@@ -44,16 +44,74 @@ func.func @enough(%x: !x, %w: !w, %s: !s) -> (!x, !s) {
 
 // -----
 
-// The rows of a dynamic batch are not counted; nor is it known whether they suffice.
+// The rows of a dynamic batch count at the declared maximum.
 #m = #tv.mesh<dp = 2>
 !x = tensor<?x16xf32, #tv.view<#m, [_, 16]>>
 !s = tensor<16xf32, #tv.view<#m, [16]>>
-// expected-warning @+2 {{of the work each rank does 100.0 %, where 50.0 % is an even part}}
+// expected-warning @+2 {{of the work at the sizes' maximums each rank does 100.0 %, where 50.0 % is an even part}}
 // expected-note @+1 {{no op is divided by did(dp) * _; written in dimension 0 of this argument it divides its rows}}
 func.func @dynamic(%x: !x {tv.dims = ["b"]}, %s: !s) -> (!x, !s) attributes {tv.sizes = {b = 8}} {
   %0 = tv.exp %x : (!x) -> !x
   %1 = tv.exp %s : (!s) -> !s
   return %0, %1 : !x, !s
+}
+
+// -----
+
+// Beside them a small value that all ranks make is little.
+#m = #tv.mesh<tp = 4>
+!x = tensor<?x16xf32, #tv.view<#m, [did(tp) * _, 16]>>
+!s = tensor<16xf32, #tv.view<#m, [16]>>
+func.func @dynamic_enough(%x: !x {tv.dims = ["b"]}, %s: !s) -> (!x, !s) attributes {tv.sizes = {b = 64}} {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.exp %s : (!s) -> !s
+  return %0, %1 : !x, !s
+}
+
+// -----
+
+// Where no maximum is declared they count as one.
+#m = #tv.mesh<tp = 4>
+!x = tensor<?x16xf32, #tv.view<#m, [did(tp) * _, 16]>>
+!s = tensor<16xf32, #tv.view<#m, [16]>>
+// expected-warning @+1 {{of the work each rank does 62.5 %, where 25.0 % is an even part}}
+func.func @no_maximum(%x: !x, %s: !s) -> (!x, !s) {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.exp %s : (!s) -> !s
+  return %0, %1 : !x, !s
+}
+
+// -----
+
+// Ops of one type have the sizes of their own: 1, 1, 0, 0 rows and 2, 2, 2, 0, twice.
+#m = #tv.mesh<tp = 4>
+!x = tensor<?x16xf32, #tv.view<#m, [did(tp) * _, 16]>>
+// expected-warning @+1 {{of the work at the sizes' maximums ranks 0 and 1 do 35.7 % each and rank 3 does 0.0 %, where 25.0 % is an even part}}
+func.func @two_sizes(
+    // expected-note @+1 {{dimension 0 has 2 for 4 parts; did(tp:(1)2) * _ gives each rank a part, which 2 ranks share}}
+    %x: !x {tv.dims = ["b"]},
+    // expected-note @+1 {{lies on a part of the ranks; [_, did(tp) * _] gives each a part}}
+    %y: !x {tv.dims = ["c"]}) -> (!x, !x) attributes {tv.sizes = {b = 2, c = 6}} {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.exp %y : (!x) -> !x
+  %2 = tv.exp %1 : (!x) -> !x
+  return %0, %2 : !x, !x
+}
+
+// -----
+
+// What a value in between leaves out, whose rows are dynamic and whole.
+#m = #tv.mesh<tp = 4>
+!x = tensor<?x2xf32, #tv.view<#m, [_, did(tp)]>>
+!y = tensor<?xf32, #tv.view<#m, [_], partial = [tp : sum]>>
+!w = tensor<?x2xf32, #tv.view<#m, [_, 2]>>
+// expected-warning @+1 {{of the work at the sizes' maximums ranks 0 and 1 do 75.0 % each and ranks 2 and 3 do 50.0 % each, where 25.0 % is an even part}}
+func.func @dynamic_between(%x: !w {tv.dims = ["b"]}) -> (!w, !y) attributes {tv.sizes = {b = 64}} {
+  %0 = tv.exp %x : (!w) -> !w
+  %1 = tv.reshard %0 : (!w) -> !x
+  // expected-note @+1 {{most of this difference is here, where rank 0 does 50.0 % and rank 2 does 0.0 %}}
+  %2 = tv.reduce sum %1 dims [1] : (!x) -> !y
+  return %0, %2 : !w, !y
 }
 
 // -----
