@@ -114,17 +114,25 @@ int32_t Emitter::firstUse(Value value) const {
 LogicalResult Emitter::run() {
   if (!main.getBody().hasOneBlock())
     return main.emitError() << "'@main' must be one block";
-  // Arguments, and what is returned, may lie on others' devices.
+  // Arguments, what is returned, and kernels next to them may lie on others'
+  // devices.
+  tv::MeshAttr ofKernels;
   for (Operation &op : main.getBody().front()) {
-    if (mesh)
-      break;
-    if (auto move = dyn_cast<comm::CollectiveOpInterface>(op))
+    if (auto move = dyn_cast<comm::CollectiveOpInterface>(op)) {
       mesh = move.getAxes().getMesh();
-    else if (op.getNumResults() && !isa<plan::CopyOp>(op))
-      if (auto type = dyn_cast<RankedTensorType>(op.getResultTypes()[0]))
-        if (auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding()))
-          mesh = local.getView().getMesh();
+      break;
+    }
+    if (!op.getNumResults() || isa<plan::CopyOp>(op))
+      continue;
+    if (auto type = dyn_cast<RankedTensorType>(op.getResultTypes()[0]))
+      if (auto local = dyn_cast_or_null<tv::LocalAttr>(type.getEncoding())) {
+        tv::MeshAttr &found = isa<plan::LaunchOp>(op) ? ofKernels : mesh;
+        if (!found)
+          found = local.getView().getMesh();
+      }
   }
+  if (!mesh)
+    mesh = ofKernels;
   if (failed(addSymbols()) || failed(addInputs()) || failed(addAlternatives()))
     return failure();
   for (Operation &op : main.getBody().front()) {

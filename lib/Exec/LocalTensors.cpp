@@ -69,12 +69,14 @@ Result<int64_t> Tensors::value(const fb::ExtentT &extent) const {
   return Error{"extent " + toString(extent, reader->plan()) + " overflows"};
 }
 
-Result<int64_t> Tensors::value(const fb::ScalarT &scalar) {
+Result<int64_t> Tensors::value(const fb::ScalarT &scalar,
+                               const fb::LaunchT &launch) {
   switch (scalar.kind) {
   case fb::ScalarKind::Value:
     return value(*scalar.extent);
   case fb::ScalarKind::Coord:
-    return coordinates[scalar.axis];
+    return coordsOf(launch.tensors.empty() ? -1
+                                           : launch.tensors[0])[scalar.axis];
   default: { // Local
     Result<const LocalTensor *> tensor = get(scalar.tensor);
     if (!tensor)
@@ -82,6 +84,12 @@ Result<int64_t> Tensors::value(const fb::ScalarT &scalar) {
     return (*tensor)->sizes[scalar.dim];
   }
   }
+}
+
+layout::Coords Tensors::coordsOf(int tensor) const {
+  return tensor < 0 || reader->plan().tensors[tensor]->devices.empty()
+             ? coordinates
+             : reader->mesh(tensor).coordsOfRank(self);
 }
 
 Result<const LocalTensor *> Tensors::get(int tensor) {
@@ -143,9 +151,8 @@ Result<LocalTensor> Tensors::resolve(int id) {
   if (staticShape(tensor) != result.globalShape)
     TSR_TRY(layout::verify(reader->view(id), result.globalShape, mesh));
   result.view = layout::instantiate(reader->view(id), result.globalShape);
-  result.sizes = layout::localShape(
-      result.view, result.globalShape, mesh,
-      tensor.devices.empty() ? coordinates : mesh.coordsOfRank(self));
+  result.sizes =
+      layout::localShape(result.view, result.globalShape, mesh, coordsOf(id));
   result.strides = layout::localStrides(result.view, result.sizes);
   if (result.view.alloc) {
     result.order.assign(result.view.alloc->begin(), result.view.alloc->end());
@@ -225,7 +232,7 @@ Status Tensors::applyAlias(int id, const LocalTensor &source,
       bool inside = *global >= 0 && *global <= bound;
       int64_t offset =
           inside ? layout::localExtent(source.view.dims[i].product, *global,
-                                       reader->mesh(), coordinates)
+                                       *result.mesh, coordsOf(id))
                  : 0;
       if (!inside || result.sizes[i] > source.sizes[i] - offset)
         return Error{"it reaches beyond dimension " + std::to_string(i) + of};
@@ -238,7 +245,7 @@ Status Tensors::applyAlias(int id, const LocalTensor &source,
     if (source.globalShape != result.globalShape)
       return Error{"it is no shard" + of + ", the global shapes differ"};
     std::optional<layout::Box> box =
-        window(source.view, result, reader->mesh(), self);
+        window(source.view, result, *result.mesh, self);
     if (!box)
       return Error{"its part" + of + " is not one window"};
     moveTo(box->offset);
@@ -259,7 +266,7 @@ Status Tensors::applyConstant(LocalTensor &result) {
     return Ok{};
   layout::View whole = layout::instantiate(
       layout::View::replicated(result.globalShape.size()), result.globalShape);
-  std::optional<layout::Box> box = window(whole, result, reader->mesh(), self);
+  std::optional<layout::Box> box = window(whole, result, *result.mesh, self);
   if (!box)
     return Ok{};
   result.inModule = true;

@@ -65,14 +65,16 @@ public:
   Result<int64_t> maxBytes(int root);
 
   Result<int64_t> value(const fb::ExtentT &extent) const;
-  /// What a kernel gets for a scalar on this rank.
-  Result<int64_t> value(const fb::ScalarT &scalar);
+  /// What the kernel of a launch gets for a scalar on this rank.
+  Result<int64_t> value(const fb::ScalarT &scalar, const fb::LaunchT &launch);
   const layout::Coords &coords() const { return coordinates; }
   int rank() const { return self; }
   const ModuleReader &module() const { return *reader; }
   std::string name(int tensor) const;
 
 private:
+  /// On the mesh of a tensor; -1: on the module's.
+  layout::Coords coordsOf(int tensor) const;
   Result<LocalTensor> resolve(int tensor);
   Status applyAlias(int tensor, const LocalTensor &source, LocalTensor &result);
   Status applyConstant(LocalTensor &result);

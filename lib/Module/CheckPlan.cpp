@@ -357,9 +357,17 @@ private:
     if (const auto *moves = action.AsCollective())
       return moves->kind == fb::CollectiveKind::Permute ||
              moves->kind == fb::CollectiveKind::Exchange;
-    const auto *copy = action.AsCopy();
-    return copy && plan.tensors[copy->source]->devices ==
-                       plan.tensors[copy->target]->devices;
+    // (Coordinates that a kernel gets are those on its tensors' devices.)
+    std::vector<int32_t> alike;
+    if (const auto *launch = action.AsLaunch())
+      alike = launch->tensors;
+    else if (const auto *copy = action.AsCopy())
+      alike = {copy->source, copy->target};
+    return !alike.empty() &&
+           std::all_of(alike.begin(), alike.end(), [&](int32_t id) {
+             return isTensor(id) && plan.tensors[id]->devices ==
+                                        plan.tensors[alike[0]]->devices;
+           });
   }
 
   Status checkPair(int32_t source, int32_t target) const {

@@ -218,6 +218,12 @@ FusedOps::FusedOps(Operation *op, int64_t multiprocessors)
   }
 }
 
+bool FusedOps::hasLoopsOf(const FusedOps &other) const {
+  auto meshOf = [](Value value) { return getLocal(value).getView().getMesh(); };
+  return full == other.full && order == other.order && outer == other.outer &&
+         meshOf(anchor) == meshOf(other.anchor);
+}
+
 bool FusedOps::isOuter(Value value) const {
   if (!reduces || outer == full.size() || sums.contains(value.getDefiningOp()))
     return false;

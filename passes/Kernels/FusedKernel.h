@@ -64,6 +64,9 @@ struct FusedOps {
     return fits;
   }
 
+  /// Whether its loops are those of `other`, on the same devices.
+  bool hasLoopsOf(const FusedOps &other) const;
+
   /// Whether a value is indexed by the outer dimensions alone.
   bool isOuter(mlir::Value value) const;
 

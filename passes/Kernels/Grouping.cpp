@@ -687,9 +687,7 @@ void Grouper::joinFew() {
     if (hasFewElements(steps[step])) {
       const FusedOps &own = *steps[step].fused;
       auto found = llvm::find_if(open, [&](size_t other) {
-        const FusedOps &kernel = *steps[other].fused;
-        return kernel.full == own.full && kernel.order == own.order &&
-               kernel.outer == own.outer;
+        return own.hasLoopsOf(*steps[other].fused);
       });
       const bool isBefore =
           found != open.end() &&

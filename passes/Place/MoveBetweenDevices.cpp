@@ -7,17 +7,23 @@
 //===----------------------------------------------------------------------===//
 //
 // Of arguments and results alone can anybody see on which device a block is, so
-// only these are moved, last of all that is decided. What moves next to it is
-// one exchange with it if that takes less time.
+// only these are moved, last of all that is decided. Such a move goes through
+// ops that make one value of one, so that it meets the next: both are one
+// exchange, or none, if that takes less time.
+//
+//     x on [1, 0], move to [0, 1], exp, move to [1, 0]  ->  x on [1, 0], exp
 //
 //===----------------------------------------------------------------------===//
 
-#include "Place/Moves.h"
+#include "Place/ChoosePlacement.h"
+#include "Place/OpPrice.h"
 #include "Place/Passes.h"
-#include "Place/Placement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -50,44 +56,233 @@ static ReshardOp createMove(OpBuilder &builder, Location loc, Value value,
   return move;
 }
 
-/// The seconds of a move of `value`, which lies as `from`.
-static Result<double> getSeconds(Value value, ViewAttr from, ViewAttr to,
-                                 Moves &moves) {
-  if (from.getMesh() != to.getMesh()) {
-    Result<layout::Plan> plan = moves.planBetween(value, from, to);
-    return plan ? Result<double>(plan->chosen.cost.seconds) : plan.error();
-  }
-  Result<const layout::Plan *> plan =
-      moves.plan(value, placesOf(from.getView()), placesOf(to.getView()),
-                 from.getLayoutMesh());
-  return plan ? Result<double>((*plan)->chosen.cost.seconds) : plan.error();
+//===----------------------------------------------------------------------===//
+// Moves that meet
+//===----------------------------------------------------------------------===//
+
+static double getWork(Operation *op, ViewAttr operand, ViewAttr result,
+                      Moves &moves) {
+  return getWork(
+      op, {{placesOf(operand.getView())}, {placesOf(result.getView())}}, moves);
 }
 
-/// One exchange in place of a move and the next, of which one changes the
-/// devices and the other the view, if it takes less time.
-static void tryJoin(ReshardOp first, Moves &moves) {
-  Value between = first.getResult(0);
-  if (first.getInputs().size() != 1 || !between.hasOneUse())
-    return;
-  auto second = dyn_cast<ReshardOp>(*between.user_begin());
-  if (!second || second.getInputs().size() != 1 || second->hasAttr(kStepAttr) ||
-      first->hasAttr(kStepAttr))
-    return;
-  Value value = first.getInputs()[0];
-  ViewAttr from = getView(value), via = getView(between),
-           to = getView(second.getResult(0));
-  if ((from.getMesh() == via.getMesh()) == (via.getMesh() == to.getMesh()) ||
+/// A reshard of one value that is not told its step; null for other ops.
+static ReshardOp asFreeMove(Operation *op) {
+  auto move = dyn_cast_or_null<ReshardOp>(op);
+  return move && move.getInputs().size() == 1 && !move->hasAttr(kStepAttr)
+             ? move
+             : ReshardOp();
+}
+
+/// Whether `op` makes one value of one, element by element or of its elements,
+/// and reads no other.
+static bool isPassed(Operation *op) {
+  if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+      !isMemoryEffectFree(op) ||
+      !(op->hasTrait<OpTrait::Pointwise>() ||
+        op->hasTrait<OpTrait::SharesMemory>()))
+    return false;
+  llvm::SetVector<Value> others;
+  getUsedValuesDefinedAbove(op->getRegions(), others);
+  return others.empty();
+}
+
+/// The view of the result of `op` that follows from one of its operand; null if
+/// there is none.
+static ViewAttr getViewAfter(Operation *op, ViewAttr view) {
+  const layout::View operand = placesOf(view.getView());
+  Result<Placement> placement =
+      followOperands(op, {{operand}, {placesOf(op->getResult(0))}}, 0);
+  return placement && placement->operands[0] == operand
+             ? view.with(placement->results[0])
+             : ViewAttr();
+}
+
+/// That of its operand from which this one of its result follows.
+static ViewAttr getViewBefore(Operation *op, ViewAttr view) {
+  std::optional<layout::View> operand =
+      getOperandView(op, placesOf(view.getView()));
+  return operand ? view.with(*operand) : ViewAttr();
+}
+
+namespace {
+/// A move, ops each of which makes one value of one, and a move of what the
+/// last of them makes. One move may take the place of both, at any of these
+/// values: the ops before it then lie as follows from where the first move
+/// starts, those behind it as they must where the second ends.
+class Way {
+public:
+  /// Nothing if no move comes before `second`.
+  static std::optional<Way> endingIn(ReshardOp second);
+
+  /// Puts one move, or none, in the place of both if it takes less time.
+  void tryJoin(Moves &moves);
+
+private:
+  Value getStart() const { return first->getOperand(0); }
+  Value getEnd() const { return second->getResult(0); }
+  bool setViews();
+  double getSeconds(Value value, ViewAttr from, ViewAttr to,
+                    Moves &moves) const;
+  double getSecondsNow(Moves &moves) const;
+  double getSecondsJoined(size_t at, Moves &moves) const;
+  void join(size_t at, Moves &moves);
+
+  Operation *first, *second;
+  SmallVector<Operation *> ops;
+  /// Whether others need the first move, too, and how many of the first ops.
+  bool isFirstShared = false;
+  size_t sharedOps = 0;
+  /// How each value lies before the move and behind it; null if it cannot.
+  SmallVector<ViewAttr> before, behind;
+};
+} // namespace
+
+std::optional<Way> Way::endingIn(ReshardOp second) {
+  Way way;
+  way.second = second;
+  Value value = second.getInputs()[0];
+  bool isShared = !value.hasOneUse();
+  for (Operation *op = value.getDefiningOp();
+       isPassed(op) && way.ops.size() < kMaxWay; op = value.getDefiningOp()) {
+    way.ops.push_back(op);
+    way.sharedOps += isShared;
+    value = op->getOperand(0);
+    isShared |= !value.hasOneUse();
+  }
+  std::reverse(way.ops.begin(), way.ops.end());
+  way.first = asFreeMove(value.getDefiningOp());
+  way.isFirstShared = isShared;
+  return way.first ? std::optional(std::move(way)) : std::nullopt;
+}
+
+/// False if no move changes devices, or both are not to be seen as one.
+bool Way::setViews() {
+  const ViewAttr from = getView(getStart()), to = getView(getEnd());
+  auto changesDevices = [](Operation *move) {
+    return getView(move->getOperand(0)).getMesh() !=
+           getView(move->getResult(0)).getMesh();
+  };
+  // What is between lies as the source says.
+  auto isWritten = [](Operation *move) {
+    return move->hasAttr(kUserMoveAttr) &&
+           getView(move->getOperand(0)).getView() !=
+               getView(move->getResult(0)).getView();
+  };
+  if (!(changesDevices(first) || changesDevices(second)) ||
+      (!ops.empty() && (isWritten(first) || isWritten(second))) ||
       from.getView().partial != to.getView().partial)
+    return false;
+  before.assign(ops.size() + 1, {});
+  behind.assign(ops.size() + 1, {});
+  before.front() = from;
+  for (size_t i = 0; i < ops.size() && before[i]; ++i)
+    before[i + 1] = getViewAfter(ops[i], before[i]);
+  behind.back() = to;
+  for (size_t i = ops.size(); i > 0 && behind[i]; --i)
+    behind[i - 1] = getViewBefore(ops[i - 1], behind[i]);
+  return true;
+}
+
+/// Of a move of what is like `value`; infinite if it has no plan.
+double Way::getSeconds(Value value, ViewAttr from, ViewAttr to,
+                       Moves &moves) const {
+  const MeshAttr mesh = getView(first->getResult(0)).getMesh();
+  Result<double> seconds = moves.seconds(value, from, to, mesh);
+  return seconds ? *seconds : HUGE_VAL;
+}
+
+/// Of what vanishes with the second move.
+double Way::getSecondsNow(Moves &moves) const {
+  Value last = second->getOperand(0);
+  double seconds = getSeconds(last, getView(last), getView(getEnd()), moves);
+  for (Operation *op : ArrayRef(ops).drop_front(sharedOps))
+    seconds += getWork(op, getView(op->getOperand(0)),
+                       getView(op->getResult(0)), moves);
+  if (!isFirstShared)
+    seconds += getSeconds(getStart(), getView(getStart()),
+                          getView(first->getResult(0)), moves);
+  return seconds;
+}
+
+/// With the move at the value behind so many ops.
+double Way::getSecondsJoined(size_t at, Moves &moves) const {
+  if (!before[at] || !behind[at])
+    return HUGE_VAL;
+  double seconds = getSeconds(at == 0 ? getStart() : ops[at - 1]->getResult(0),
+                              before[at], behind[at], moves);
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    const auto &views = i < at ? before : behind;
+    seconds += getWork(op, views[i], views[i + 1], moves);
+  }
+  return seconds;
+}
+
+/// The result of `made`, or of an op before it that does the same.
+static Value getOne(Operation *made) {
+  for (Operation *user : made->getOperand(0).getUsers())
+    if (user->getBlock() == made->getBlock() && user->isBeforeInBlock(made) &&
+        OperationEquivalence::isEquivalentTo(
+            user, made, OperationEquivalence::exactValueMatch,
+            /*markEquivalent=*/nullptr,
+            OperationEquivalence::IgnoreLocations)) {
+      made->erase();
+      return user->getResult(0);
+    }
+  return made->getResult(0);
+}
+
+void Way::join(size_t at, Moves &moves) {
+  OpBuilder builder(second);
+  Value value = getStart();
+  auto move = [&](Operation *place) {
+    if (before[at] == behind[at])
+      return;
+    builder.setInsertionPoint(place);
+    IRMapping mapping;
+    mapping.map(second->getOperand(0), value);
+    Operation *moved = builder.clone(*second, mapping);
+    if (!first->hasAttr(kUserMoveAttr))
+      moved->removeAttr(kUserMoveAttr);
+    moved->getResult(0).setType(withEncoding(value.getType(), behind[at]));
+    value = getOne(moved);
+  };
+  if (at == 0)
+    move(ops.empty() ? second : first);
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    builder.setInsertionPoint(op);
+    IRMapping mapping;
+    mapping.map(op->getOperand(0), value);
+    Operation *made = builder.clone(*op, mapping);
+    made->getResult(0).setType(withEncoding(op->getResult(0).getType(),
+                                            (i < at ? before : behind)[i + 1]));
+    value = getOne(made);
+    moves.noteCopy(value, op->getResult(0));
+    if (at == i + 1)
+      move(at == ops.size() ? second : ops[at]);
+  }
+  getEnd().replaceAllUsesWith(value);
+  second->erase();
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty())
+      op->erase();
+  if (first->use_empty())
+    first->erase();
+}
+
+void Way::tryJoin(Moves &moves) {
+  if (!setViews())
     return;
-  Result<double> one = getSeconds(value, from, to, moves),
-                 some = getSeconds(value, from, via, moves),
-                 rest = getSeconds(value, via, to, moves);
-  if (!one || !some || !rest || !layout::isLess(*one, *some + *rest))
-    return;
-  second->setOperand(0, value);
-  if (!first->hasAttr(kUserMoveAttr))
-    second->removeAttr(kUserMoveAttr);
-  first.erase();
+  double least = getSecondsNow(moves);
+  std::optional<size_t> best;
+  for (size_t at = 0; at <= ops.size(); ++at)
+    if (double seconds = getSecondsJoined(at, moves);
+        layout::isLess(seconds, least)) {
+      least = seconds;
+      best = at;
+    }
+  if (best)
+    join(*best, moves);
 }
 
 namespace {
@@ -144,8 +339,9 @@ void MoveBetweenDevices::runOnContract() {
   for (ReshardOp move : llvm::to_vector(body.getOps<ReshardOp>()))
     if (move.use_empty() && isa<BlockArgument>(move.getInputs()[0]))
       move.erase();
-    else
-      tryJoin(move, *moves);
+    else if (asFreeMove(move))
+      if (std::optional<Way> way = Way::endingIn(move))
+        way->tryJoin(*moves);
   function.setFunctionType(FunctionType::get(
       &getContext(), body.getArgumentTypes(), end->getOperandTypes()));
 }

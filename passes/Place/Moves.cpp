@@ -13,6 +13,7 @@
 
 #include "Place/Moves.h"
 #include "Layout/PlanViews.h"
+#include "Place/Placement.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -95,7 +96,11 @@ Result<int64_t> Moves::lowerBound(Value value, const View &from, const View &to,
 
 Result<layout::Plan> Moves::planBetween(Value value, ViewAttr from,
                                         ViewAttr to) const {
-  const layout::Shape shape = getMaxShape(value);
+  return planBetween(value, getMaxShape(value), from, to);
+}
+
+Result<layout::Plan> Moves::planBetween(Value value, const layout::Shape &shape,
+                                        ViewAttr from, ViewAttr to) const {
   const layout::Mesh &mesh = from.getLayoutMesh();
   layout::Move move{shape, ExtentAnalysis::getElementBytes(value),
                     layout::canonicalize(from.getView(), shape, mesh),
@@ -217,4 +222,28 @@ Result<double> Moves::seconds(Value value, const View &from, const View &to,
   if (!price)
     return price.error();
   return price->seconds;
+}
+
+bool Moves::isBetween(Value value, ViewAttr from, ViewAttr to, MeshAttr mesh) {
+  if (from.getMesh() != to.getMesh())
+    return true;
+  View before = placesOf(from.getView()), after = placesOf(to.getView());
+  if (from.getMesh() == mesh || before == after)
+    return false;
+  auto plan = this->plan(value, before, after, from.getLayoutMesh());
+  // (A slice may not hold for any extent.)
+  return !plan || (*plan)->chosen.cost.phases > 0 ||
+         !cast<RankedTensorType>(value.getType()).hasStaticShape();
+}
+
+Result<double> Moves::seconds(Value value, ViewAttr from, ViewAttr to,
+                              MeshAttr mesh) {
+  if (!isBetween(value, from, to, mesh))
+    return seconds(value, placesOf(from.getView()), placesOf(to.getView()),
+                   from.getLayoutMesh());
+  Result<layout::Plan> plan =
+      planBetween(value, getTypicalShape(value), from, to);
+  if (!plan)
+    return plan.error();
+  return plan->chosen.cost.seconds;
 }

@@ -37,7 +37,7 @@ public:
   Result<const layout::Plan *>
   plan(mlir::Value value, const layout::View &from, const layout::View &to,
        const layout::Mesh &mesh, std::optional<layout::Step::Kind> step = {});
-  /// Of `value` from a mesh to one of the same axes that lists other devices.
+  /// Of `value` between meshes of the same axes that may list other devices.
   Result<layout::Plan> planBetween(mlir::Value value, ViewAttr from,
                                    ViewAttr to) const;
   /// See layout::findLowerBound.
@@ -56,6 +56,13 @@ public:
   /// The seconds of that; 0 if nothing moves.
   Result<double> seconds(mlir::Value value, const layout::View &from,
                          const layout::View &to, const layout::Mesh &mesh);
+  /// Whether a move of `value` is an exchange since it starts or ends on other
+  /// devices than those of `mesh`, the program's: there is no other step there
+  /// that is not local.
+  bool isBetween(mlir::Value value, ViewAttr from, ViewAttr to, MeshAttr mesh);
+  /// The seconds of a move that may be so.
+  Result<double> seconds(mlir::Value value, ViewAttr from, ViewAttr to,
+                         MeshAttr mesh);
 
   /// What small moves that go together have in common (tv-merge-reshards).
   using Kind = std::tuple<layout::Step::Kind, std::vector<layout::SubAxis>,
@@ -94,6 +101,9 @@ private:
   Moves(ExtentAnalysis extents, const layout::Machine &machine)
       : extents(std::move(extents)), machine(machine) {}
   layout::Plans &getPlans(const layout::Mesh &mesh);
+  Result<layout::Plan> planBetween(mlir::Value value,
+                                   const layout::Shape &shape, ViewAttr from,
+                                   ViewAttr to) const;
 
   ExtentAnalysis extents;
   layout::Machine machine;

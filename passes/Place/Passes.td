@@ -456,8 +456,13 @@ def MoveBetweenDevicesPass
   let description = [{
     All values lie on the devices of one mesh. An argument or result that is to lie on
     those of another, which its `tv.user_view` names, gets a reshard of whole blocks to or
-    from these, unless each device has the same there. It is one exchange with a move
-    next to it if that takes less time. An argument that is returned as it lies stays.
+    from these, unless each device has the same there. An argument that is returned as it
+    lies stays.
+
+    Such a move goes through ops that make one value of one, as `tv.exp`, a cast or a
+    transpose. With the next one it is one exchange, or none, where that takes less time;
+    ops between may then run on the other devices, and once more where others need their
+    results. Ops do not go past a reshard that the source has and that changes the view.
 
     ```mlir
     #m = #tv.mesh<x = 2>
@@ -478,6 +483,31 @@ def MoveBetweenDevicesPass
     func.func @f(%x: !y {tv.user_view = #tv.view<#n, [did(x) * _]>}) -> !x {
       %0 = tv.reshard %x : (!y) -> !x
       return %0 : !x
+    }
+    ```
+
+    With the result on `#n`, too, `tv.exp` needs no move:
+
+    ```mlir
+    #m = #tv.mesh<x = 2>
+    #n = #tv.mesh<x = 2, devices = [1, 0]>
+    !x = tensor<8xf32, #tv.view<#m, [did(x) * 4]>>
+    func.func @f(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _]>})
+        -> (!x {tv.user_view = #tv.view<#n, [did(x) * _]>}) {
+      %0 = tv.exp %x : (!x) -> !x
+      return %0 : !x
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    #n = #tv.mesh<x = 2, devices = [1, 0]>
+    !y = tensor<8xf32, #tv.view<#n, [did(x) * 4]>>
+    func.func @f(%x: !y {tv.user_view = #tv.view<#n, [did(x) * _]>})
+        -> (!y {tv.user_view = #tv.view<#n, [did(x) * _]>}) {
+      %0 = tv.exp %x : (!y) -> !y
+      return %0 : !y
     }
     ```
   }];

@@ -249,6 +249,23 @@ static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// On which all lies but arguments, results and what ops of one operand make of
+/// them (tv-move-between-devices).
+static MeshAttr getProgramMesh(func::FuncOp function) {
+  MeshAttr mesh;
+  for (Operation &op : function.getBody().front()) {
+    ViewAttr view = op.getNumResults() ? getView(op.getResult(0)) : ViewAttr();
+    if (!view)
+      continue;
+    const bool isCertain = op.getNumOperands() != 1 && !isa<ReshardOp>(op);
+    if (!mesh || isCertain || op.hasAttr(kStepAttr))
+      mesh = view.getMesh();
+    if (isCertain)
+      break;
+  }
+  return mesh;
+}
+
 namespace {
 struct PlanReshards : tv::impl::PlanReshardsPassBase<PlanReshards> {
   using PlanReshardsPassBase::PlanReshardsPassBase;
@@ -270,6 +287,7 @@ private:
   void report(ReshardOp op, ViewAttr from, ViewAttr to, MeshAttr mesh,
               const layout::Plan &plan, int64_t bound);
 
+  MeshAttr programMesh;
   int64_t planned = 0; ///< moves
 };
 } // namespace
@@ -369,11 +387,8 @@ LogicalResult PlanReshards::planOne(OpBuilder &builder, ReshardOp op,
                                     Value from, RankedTensorType toType,
                                     Value &moved, Moves &moves) {
   ViewAttr source = getView(from), target = getView(toType);
-  // Of an argument or result that lies on others' devices, the program's.
-  const bool isBetween = source.getMesh() != target.getMesh();
-  const MeshAttr meshAttr = isBetween && isa<BlockArgument>(from)
-                                ? target.getMesh()
-                                : source.getMesh();
+  const bool isBetween = moves.isBetween(from, source, target, programMesh);
+  const MeshAttr meshAttr = isBetween ? programMesh : source.getMesh();
   const layout::Mesh &mesh = meshAttr.getMesh();
   View before = placesOf(source.getView()), after = placesOf(target.getView());
   auto addStep = [&](StepKind kind, const std::vector<SubAxis> &axes,
@@ -474,6 +489,7 @@ void PlanReshards::runOnContract() {
   if (failed(moves))
     return signalPassFailure();
   planned = 0;
+  programMesh = getProgramMesh(getOperation());
   llvm::SmallVector<ReshardOp> reshards;
   getOperation().walk([&](ReshardOp op) {
     if (!op.getPlanAttr())

@@ -1,7 +1,7 @@
 // The programs of all folders in the phase kernels, each on 1 to 4 ranks, equal
 // their source. (Those of many elements are for what GPUs do: their own files interpret
 // that. Several meshes, parts of axes, and parts that are rows, get their sizes there, too.)
-// RUN: %python %S/Inputs/run_kernels.py source %examples %examples/gpt %S/../Programs --skip block-mask flash flash-blocks flash-captured flash-dropout flash-few flash-grad flash-packed flash-pages listed-devices local-parts local-sums meshes-across partial-parts ring-devices several-meshes small-sums told-by-one | FileCheck %s
+// RUN: %python %S/Inputs/run_kernels.py source %examples %examples/gpt %S/../Programs --skip block-mask flash flash-blocks flash-captured flash-dropout flash-few flash-grad flash-packed flash-pages listed-devices local-parts local-sums meshes-across partial-parts ring-devices several-meshes small-sums through-ops told-by-one | FileCheck %s
 // RUN: %python %S/Inputs/run_kernels.py local %S/../Compiler/programs | FileCheck %s --check-prefix=LOCAL
 // RUN: tessera-opt %examples/minilm/encoder.mlir --tessera=to=kernels --interpret=4 --interpret-sizes=b=1,s=3 -o /dev/null | FileCheck %s --check-prefix=MINILM
 

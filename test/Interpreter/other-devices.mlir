@@ -18,7 +18,7 @@
 func.func @main(%x: !x {tv.dims = ["s"]}, %p: !p {tv.dims = ["s"]}, %v: !v {tv.dims = ["s"]}, %u: !u {tv.dims = ["s"]})
     -> (!p, !p, !x, !u) attributes {tv.sizes = {s = 12 : i64}} {
   %q = tv.reshard %x : (!x) -> !p
-  %r = tv.neg %p : (!p) -> !p
+  %r = tv.add %p, %p : (!p, !p) -> !p
   %s = tv.reshard %v : (!v) -> !x
   return %q, %r, %s, %u : !p, !p, !x, !u
 }

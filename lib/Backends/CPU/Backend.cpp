@@ -51,7 +51,7 @@ public:
     }
     work->symbol = launch.symbol;
     for (const auto &scalar : launch.scalars) {
-      Result<int64_t> value = tensors.value(*scalar);
+      Result<int64_t> value = tensors.value(*scalar, launch);
       if (!value)
         return value.error();
       work->scalars.push_back(*value);

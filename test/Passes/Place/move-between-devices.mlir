@@ -55,3 +55,91 @@ func.func @as_it_lies(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>})
     -> (!x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}) {
   return %x : !x
 }
+
+// -----
+
+// Through ops that make one value of one. There and back is no move: they run there.
+
+#m = #tv.mesh<x = 4>
+#n = #tv.mesh<x = 4, devices = [3, 2, 1, 0]>
+!x = tensor<8x8xf32, #tv.view<#m, [did(x) * 2, 8]>>
+!t = tensor<8x8xf32, #tv.view<#m, [8, did(x) * 2]>>
+!half = tensor<8x8xbf16, #tv.view<#m, [did(x) * 2, 8]>>
+!columns = tensor<8x8xbf16, #tv.view<#m, [8, did(x) * 2]>>
+!s = tensor<8xf32, #tv.view<#m, [8]>>
+// CHECK-DAG: #[[N:.*]] = #tv.mesh<x = 4, devices = [3, 2, 1, 0]>
+// CHECK-DAG: #[[M:.*]] = #tv.mesh<x = 4>
+// CHECK-LABEL: @there_and_back
+// CHECK-NEXT: %[[E:.*]] = tv.exp %arg0 : (tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>) -> tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>
+// CHECK-NEXT: %[[T:.*]] = tv.transpose %[[E]] {{.*}} -> tensor<8x8xf32, #tv.view<#[[N]], [8, did(x) * 2]>>
+// CHECK-NEXT: return %[[T]]
+func.func @there_and_back(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>})
+    -> (!t {tv.user_view = #tv.view<#n, [_, did(x) * _]>}) {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.transpose %0 perm [1, 0] : (!x) -> !t
+  return %1 : !t
+}
+
+// What others need stays for them; two results have one op there.
+// CHECK-LABEL: @shared
+// CHECK: %[[IN:.*]] = tv.reshard %arg0 : (tensor<8x8xf32, #tv.view<#[[N]], {{.*}}) -> tensor<8x8xf32, #tv.view<#[[M]],
+// CHECK: %[[THERE:.*]] = tv.exp %arg0 : (tensor<8x8xf32, #tv.view<#[[N]]
+// CHECK: %[[HERE:.*]] = tv.exp %[[IN]] : (tensor<8x8xf32, #tv.view<#[[M]]
+// CHECK: %[[SUM:.*]] = tv.add %[[IN]], %[[HERE]]
+// CHECK: %[[A:.*]] = tv.neg %[[THERE]] : (tensor<8x8xf32, #tv.view<#[[N]]
+// CHECK: %[[B:.*]] = tv.abs %[[THERE]] : (tensor<8x8xf32, #tv.view<#[[N]]
+// CHECK: return %[[SUM]], %[[A]], %[[B]]
+func.func @shared(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>})
+    -> (!x, !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}) {
+  %0 = tv.exp %x : (!x) -> !x
+  %1 = tv.add %x, %0 : (!x, !x) -> !x
+  %2 = tv.neg %0 : (!x) -> !x
+  %3 = tv.abs %0 : (!x) -> !x
+  return %1, %2, %3 : !x, !x, !x
+}
+
+// One exchange, of what has fewer bytes; of a result, too.
+// CHECK-LABEL: @narrow
+// CHECK-NEXT: %[[X:.*]] = tv.cast %arg0 : (tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>) -> tensor<8x8xbf16, #tv.view<#[[N]], [did(x) * 2, 8]>>
+// CHECK-NEXT: %[[MOVED:.*]] = tv.reshard %[[X]] : {{.*}} -> tensor<8x8xbf16, #tv.view<#[[M]], [8, did(x) * 2]>>
+// CHECK-NEXT: %[[Z:.*]] = tv.cast %arg1 : (tensor<8x8xf32, #tv.view<#[[M]], [did(x) * 2, 8]>>) -> tensor<8x8xbf16, #tv.view<#[[M]], [did(x) * 2, 8]>>
+// CHECK-NEXT: %[[R:.*]] = tv.reshard %[[Z]] : {{.*}} -> tensor<8x8xbf16, #tv.view<#[[N]], [8, did(x) * 2]>>
+// CHECK-NEXT: return %[[MOVED]], %[[R]]
+func.func @narrow(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %z: !x)
+    -> (!columns, !columns {tv.user_view = #tv.view<#n, [_, did(x) * _]>}) {
+  %0 = tv.cast %x : (!x) -> !half
+  %1 = tv.reshard %0 : (!half) -> !columns
+  %2 = tv.reshard %z : (!x) -> !t
+  %3 = tv.cast %2 : (!t) -> !columns
+  return %1, %3 : !columns, !columns
+}
+
+// Not through an op that reads another value, or runs along what is split; nor does an op
+// before a reshard that the source has lie as the one behind.
+// CHECK-LABEL: @not_through
+// CHECK-COUNT-4: tv.reshard %arg{{[0-9]}} : {{.*}}#tv.view<#[[N]], {{.*}}) -> {{.*}}#tv.view<#[[M]], [did(x) * 2, 8]>>
+// CHECK: tv.add
+// CHECK: tv.map
+// CHECK: tv.cumsum
+// CHECK: tv.exp %{{.*}} -> tensor<8x8xf32, #tv.view<#[[M]], [did(x) * 2, 8]>>
+// CHECK-NEXT: tv.reshard %{{.*}} {tv.user_move} : {{.*}} -> tensor<8x8xf32, #tv.view<#[[M]], [8, did(x) * 2]>>
+// CHECK-COUNT-3: tv.reshard %{{.*}} -> tensor<8x8xf32, #tv.view<#[[N]],
+func.func @not_through(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+                       %y: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+                       %z: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+                       %u: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %w: !x, %s: !s)
+    -> (!x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+        !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+        !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, !t) {
+  %0 = tv.add %x, %w : (!x, !x) -> !x
+  %1 = tv.map %y : (!x) -> !x (%e: f32) {
+    %c = arith.constant 0 : index
+    %l = tv.load %s[%c] : !s -> f32
+    %a = arith.addf %e, %l : f32
+    tv.yield %a : f32
+  }
+  %2 = tv.cumsum %z dim 1 : (!x) -> !x
+  %3 = tv.exp %u : (!x) -> !x
+  %4 = tv.reshard %3 {tv.user_move} : (!x) -> !t
+  return %0, %1, %2, %4 : !x, !x, !x, !t
+}

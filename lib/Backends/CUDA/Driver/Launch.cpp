@@ -236,7 +236,7 @@ public:
       words.insert(words.end(), local.strides.begin(), local.strides.end());
     }
     for (const auto &scalar : launch.scalars) {
-      Result<int64_t> value = tensors.value(*scalar);
+      Result<int64_t> value = tensors.value(*scalar, launch);
       if (!value)
         return value.error();
       words.push_back(*value);
@@ -259,7 +259,7 @@ public:
               : kMaxBlocks;
       int64_t points = 1;
       for (const auto &extent : each->space) {
-        Result<int64_t> value = tensors.value(*extent);
+        Result<int64_t> value = tensors.value(*extent, launch);
         if (!value)
           return value.error();
         if (*value < 0 || __builtin_mul_overflow(points, *value, &points))
