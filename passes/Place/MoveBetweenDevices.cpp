@@ -8,8 +8,8 @@
 //
 // Of arguments and results alone can anybody see on which device a block is, so
 // only these are moved, last of all that is decided. Such a move goes through
-// ops that make one value of one, so that it meets the next: both are one
-// exchange, or none, if that takes less time.
+// pointwise ops, and those that only give elements other indices, so that it
+// meets others: they are one exchange, or none, if that takes less time.
 //
 //     x on [1, 0], move to [0, 1], exp, move to [1, 0]  ->  x on [1, 0], exp
 //
@@ -60,12 +60,6 @@ static ReshardOp createMove(OpBuilder &builder, Location loc, Value value,
 // Moves that meet
 //===----------------------------------------------------------------------===//
 
-static double getWork(Operation *op, ViewAttr operand, ViewAttr result,
-                      Moves &moves) {
-  return getWork(
-      op, {{placesOf(operand.getView())}, {placesOf(result.getView())}}, moves);
-}
-
 /// A reshard of one value that is not told its step; null for other ops.
 static ReshardOp asFreeMove(Operation *op) {
   auto move = dyn_cast_or_null<ReshardOp>(op);
@@ -74,13 +68,13 @@ static ReshardOp asFreeMove(Operation *op) {
              : ReshardOp();
 }
 
-/// Whether `op` makes one value of one, element by element or of its elements,
-/// and reads no other.
+/// Whether `op` makes one value, element by element, or gives those of one
+/// other indices, and reads nothing else.
 static bool isPassed(Operation *op) {
-  if (!op || op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+  if (!op || op->getNumOperands() == 0 || op->getNumResults() != 1 ||
       !isMemoryEffectFree(op) ||
       !(op->hasTrait<OpTrait::Pointwise>() ||
-        op->hasTrait<OpTrait::SharesMemory>()))
+        (op->getNumOperands() == 1 && op->hasTrait<OpTrait::SharesMemory>())))
     return false;
   llvm::SetVector<Value> others;
   getUsedValuesDefinedAbove(op->getRegions(), others);
@@ -98,191 +92,301 @@ static ViewAttr getViewAfter(Operation *op, ViewAttr view) {
              : ViewAttr();
 }
 
-/// That of its operand from which this one of its result follows.
-static ViewAttr getViewBefore(Operation *op, ViewAttr view) {
-  std::optional<layout::View> operand =
-      getOperandView(op, placesOf(view.getView()));
-  return operand ? view.with(*operand) : ViewAttr();
+/// Those of its operands from which this one of its result follows; none if
+/// there are none.
+static SmallVector<ViewAttr> getViewsBefore(Operation *op, ViewAttr view) {
+  const layout::View result = placesOf(view.getView());
+  if (op->getNumOperands() == 1) {
+    std::optional<layout::View> operand = getOperandView(op, result);
+    return operand ? SmallVector<ViewAttr>{view.with(*operand)}
+                   : SmallVector<ViewAttr>();
+  }
+  if (!result.partial.empty())
+    return {};
+  Placement wanted{{}, {result}};
+  for (Value operand : op->getOperands())
+    wanted.operands.push_back(layout::View::replicated(
+        cast<RankedTensorType>(operand.getType()).getRank()));
+  PlacedOp placed(cast<ShardingRuleOpInterface>(op), std::move(wanted));
+  Result<Placement> placement = placed.place(placed.getDivision());
+  if (!placement || placement->results[0] != result)
+    return {};
+  SmallVector<ViewAttr> views;
+  for (layout::View &operand : placement->operands)
+    views.push_back(view.with(std::move(operand)));
+  return views;
+}
+
+/// Of an operand's ways so many ops are looked at, so that trees are not run
+/// through again.
+static constexpr int kMaxLooked = 32;
+/// No less time is a difference, in seconds.
+static constexpr double kLeast = 1e-12;
+
+static bool changesDevices(Operation *move) {
+  return getView(move->getOperand(0)).getMesh() !=
+         getView(move->getResult(0)).getMesh();
+}
+
+/// Whether the source says how the result lies: what is on the other side of
+/// ops lies as these do, then.
+static bool changesWrittenView(Operation *move) {
+  return move->hasAttr(kUserMoveAttr) &&
+         getView(move->getOperand(0)).getView() !=
+             getView(move->getResult(0)).getView();
+}
+
+/// Whether nothing but `user` reads the value.
+static bool isReadOnlyBy(Value value, Operation *user) {
+  return llvm::all_of(value.getUsers(),
+                      [&](Operation *other) { return other == user; });
 }
 
 namespace {
-/// A move, ops each of which makes one value of one, and a move of what the
-/// last of them makes. One move may take the place of both, at any of these
-/// values: the ops before it then lie as follows from where the first move
-/// starts, those behind it as they must where the second ends.
-class Way {
-public:
-  /// Nothing if no move comes before `second`.
-  static std::optional<Way> endingIn(ReshardOp second);
+/// How a value comes to lie as a move would make it.
+struct Way {
+  double seconds = HUGE_VAL; ///< less those of what vanishes with the move
+  bool meets = false;        ///< whether another move is part of this one
 
-  /// Puts one move, or none, in the place of both if it takes less time.
-  void tryJoin(Moves &moves);
+  /// Either `op` makes it, of operands that come to lie as that needs,
+  Operation *op = nullptr;
+  std::vector<Way> operands;
+  /// or it moves: what `ops` make of `start`, where that lies. The views of
+  /// `start` and of what each makes:
+  Value start;
+  SmallVector<Operation *> ops;
+  SmallVector<ViewAttr> views;
+  ReshardOp first; ///< that is part of this move, or null
+};
+
+/// Finds what may take the place of a move, together with others before it.
+class Joiner {
+public:
+  Joiner(ReshardOp last, Moves &moves)
+      : last(last), moves(moves),
+        program(getView(last->getOperand(0)).getMesh()) {}
+
+  /// One move or none for some, if that takes less time.
+  void run();
 
 private:
-  Value getStart() const { return first->getOperand(0); }
-  Value getEnd() const { return second->getResult(0); }
-  bool setViews();
-  double getSeconds(Value value, ViewAttr from, ViewAttr to,
-                    Moves &moves) const;
-  double getSecondsNow(Moves &moves) const;
-  double getSecondsJoined(size_t at, Moves &moves) const;
-  void join(size_t at, Moves &moves);
+  double getSeconds(Value value, ViewAttr from, ViewAttr to);
+  double getWork(Operation *op, ArrayRef<ViewAttr> operands, ViewAttr result);
+  double getWorkNow(Operation *op);
 
-  Operation *first, *second;
-  SmallVector<Operation *> ops;
-  /// Whether others need the first move, too, and how many of the first ops.
-  bool isFirstShared = false;
-  size_t sharedOps = 0;
-  /// How each value lies before the move and behind it; null if it cannot.
-  SmallVector<ViewAttr> before, behind;
+  /// The way that takes least for `value` to lie as `view`, which only `last`
+  /// and what vanishes with it need if it `vanishes`.
+  Way find(Value value, ViewAttr view, bool vanishes);
+  Way findThrough(Value value, ViewAttr view, bool vanishes);
+  Way findJoined(Value value, ViewAttr view, bool vanishes);
+
+  Value make(const Way &way, ViewAttr view, Operation *place);
+  Value copy(Operation *op, ValueRange operands, ViewAttr view);
+  Value move(const Way &way, Value value, ViewAttr view, Operation *place);
+
+  ReshardOp last;
+  Moves &moves;
+  MeshAttr program;
+  int looked = 0; ///< ops
 };
 } // namespace
 
-std::optional<Way> Way::endingIn(ReshardOp second) {
-  Way way;
-  way.second = second;
-  Value value = second.getInputs()[0];
-  bool isShared = !value.hasOneUse();
-  for (Operation *op = value.getDefiningOp();
-       isPassed(op) && way.ops.size() < kMaxWay; op = value.getDefiningOp()) {
-    way.ops.push_back(op);
-    way.sharedOps += isShared;
-    value = op->getOperand(0);
-    isShared |= !value.hasOneUse();
-  }
-  std::reverse(way.ops.begin(), way.ops.end());
-  way.first = asFreeMove(value.getDefiningOp());
-  way.isFirstShared = isShared;
-  return way.first ? std::optional(std::move(way)) : std::nullopt;
-}
-
-/// False if no move changes devices, or both are not to be seen as one.
-bool Way::setViews() {
-  const ViewAttr from = getView(getStart()), to = getView(getEnd());
-  auto changesDevices = [](Operation *move) {
-    return getView(move->getOperand(0)).getMesh() !=
-           getView(move->getResult(0)).getMesh();
-  };
-  // What is between lies as the source says.
-  auto isWritten = [](Operation *move) {
-    return move->hasAttr(kUserMoveAttr) &&
-           getView(move->getOperand(0)).getView() !=
-               getView(move->getResult(0)).getView();
-  };
-  if (!(changesDevices(first) || changesDevices(second)) ||
-      (!ops.empty() && (isWritten(first) || isWritten(second))) ||
-      from.getView().partial != to.getView().partial)
-    return false;
-  before.assign(ops.size() + 1, {});
-  behind.assign(ops.size() + 1, {});
-  before.front() = from;
-  for (size_t i = 0; i < ops.size() && before[i]; ++i)
-    before[i + 1] = getViewAfter(ops[i], before[i]);
-  behind.back() = to;
-  for (size_t i = ops.size(); i > 0 && behind[i]; --i)
-    behind[i - 1] = getViewBefore(ops[i - 1], behind[i]);
-  return true;
-}
-
 /// Of a move of what is like `value`; infinite if it has no plan.
-double Way::getSeconds(Value value, ViewAttr from, ViewAttr to,
-                       Moves &moves) const {
-  const MeshAttr mesh = getView(first->getResult(0)).getMesh();
-  Result<double> seconds = moves.seconds(value, from, to, mesh);
+double Joiner::getSeconds(Value value, ViewAttr from, ViewAttr to) {
+  if (from.getView().partial != to.getView().partial)
+    return HUGE_VAL;
+  Result<double> seconds = moves.seconds(value, from, to, program);
   return seconds ? *seconds : HUGE_VAL;
 }
 
-/// Of what vanishes with the second move.
-double Way::getSecondsNow(Moves &moves) const {
-  Value last = second->getOperand(0);
-  double seconds = getSeconds(last, getView(last), getView(getEnd()), moves);
-  for (Operation *op : ArrayRef(ops).drop_front(sharedOps))
-    seconds += getWork(op, getView(op->getOperand(0)),
-                       getView(op->getResult(0)), moves);
-  if (!isFirstShared)
-    seconds += getSeconds(getStart(), getView(getStart()),
-                          getView(first->getResult(0)), moves);
-  return seconds;
+double Joiner::getWork(Operation *op, ArrayRef<ViewAttr> operands,
+                       ViewAttr result) {
+  Placement placement{{}, {placesOf(result.getView())}};
+  for (ViewAttr view : operands)
+    placement.operands.push_back(placesOf(view.getView()));
+  return tv::getWork(op, placement, moves);
 }
 
-/// With the move at the value behind so many ops.
-double Way::getSecondsJoined(size_t at, Moves &moves) const {
-  if (!before[at] || !behind[at])
-    return HUGE_VAL;
-  double seconds = getSeconds(at == 0 ? getStart() : ops[at - 1]->getResult(0),
-                              before[at], behind[at], moves);
-  for (auto [i, op] : llvm::enumerate(ops)) {
-    const auto &views = i < at ? before : behind;
-    seconds += getWork(op, views[i], views[i + 1], moves);
+double Joiner::getWorkNow(Operation *op) {
+  SmallVector<ViewAttr> views;
+  for (Value operand : op->getOperands())
+    views.push_back(getView(operand));
+  return getWork(op, views, getView(op->getResult(0)));
+}
+
+/// The last move goes before the op that makes the value.
+Way Joiner::findThrough(Value value, ViewAttr view, bool vanishes) {
+  Way way;
+  Operation *op = value.getDefiningOp();
+  if (!isPassed(op) || changesWrittenView(last) || ++looked > kMaxLooked)
+    return way;
+  SmallVector<ViewAttr> views = getViewsBefore(op, view);
+  if (views.empty())
+    return way;
+  way.op = op;
+  way.seconds = getWork(op, views, view) - (vanishes ? getWorkNow(op) : 0);
+  // Exchanges for one op go together, as do those that vanish.
+  int exchanges = 0, vanishing = 0;
+  for (auto [number, operand, needed] :
+       llvm::enumerate(op->getOperands(), views)) {
+    if (llvm::is_contained(op->getOperands().take_front(number), operand)) {
+      way.operands.push_back(Way()); // as the first of them
+      continue;
+    }
+    Way &own = way.operands.emplace_back(
+        find(operand, needed, vanishes && isReadOnlyBy(operand, op)));
+    way.seconds += own.seconds;
+    way.meets |= own.meets;
+    exchanges += !own.op && own.views.back().getMesh() != needed.getMesh();
+    vanishing += own.first && own.ops.empty() && vanishes &&
+                 isReadOnlyBy(operand, op) && changesDevices(own.first);
   }
-  return seconds;
+  way.seconds += moves.getMachine().latency *
+                 (std::max(vanishing - 1, 0) - std::max(exchanges - 1, 0));
+  return way;
 }
 
-/// The result of `made`, or of an op before it that does the same.
-static Value getOne(Operation *made) {
-  for (Operation *user : made->getOperand(0).getUsers())
-    if (user->getBlock() == made->getBlock() && user->isBeforeInBlock(made) &&
+/// The last move is one with another, behind what ops make of that one's
+/// operand.
+Way Joiner::findJoined(Value value, ViewAttr view, bool vanishes) {
+  Way way;
+  const Value end = value;
+  double saved = 0;
+  Operation *op = value.getDefiningOp();
+  for (; isPassed(op) && op->getNumOperands() == 1 && way.ops.size() < kMaxWay;
+       op = value.getDefiningOp()) {
+    way.ops.push_back(op);
+    saved += vanishes ? getWorkNow(op) : 0;
+    value = op->getOperand(0);
+    vanishes &= value.hasOneUse();
+  }
+  std::reverse(way.ops.begin(), way.ops.end());
+  way.first = asFreeMove(op);
+  const bool isDirect = value == last->getOperand(0);
+  if (!way.first || !(changesDevices(way.first) || changesDevices(last)) ||
+      (!isDirect &&
+       (changesWrittenView(way.first) || changesWrittenView(last))))
+    return way;
+  way.meets = true;
+  way.start = way.first->getOperand(0);
+  way.views = {getView(way.start)};
+  double seconds = 0;
+  for (Operation *each : way.ops) {
+    ViewAttr after = getViewAfter(each, way.views.back());
+    if (!after)
+      return way;
+    seconds += getWork(each, way.views.back(), after);
+    way.views.push_back(after);
+  }
+  if (vanishes)
+    saved += getSeconds(way.start, getView(way.start), getView(value));
+  way.seconds = seconds - saved + getSeconds(end, way.views.back(), view);
+  return way;
+}
+
+Way Joiner::find(Value value, ViewAttr view, bool vanishes) {
+  Way best = findThrough(value, view, vanishes);
+  Way joined = findJoined(value, view, vanishes);
+  Way moved;
+  moved.start = value;
+  moved.views = {getView(value)};
+  moved.seconds = getSeconds(value, getView(value), view);
+  for (Way *other : {&joined, &moved})
+    if (other->seconds < best.seconds - kLeast)
+      best = std::move(*other);
+  // (Without any plan it moves.)
+  return best.seconds < HUGE_VAL ? best : moved;
+}
+
+/// A copy of `op`, of these operands, or one that there is.
+Value Joiner::copy(Operation *op, ValueRange operands, ViewAttr view) {
+  OpBuilder builder(op);
+  IRMapping mapping;
+  mapping.map(op->getOperands(), operands);
+  Operation *copied = builder.clone(*op, mapping);
+  Value result = copied->getResult(0);
+  result.setType(withEncoding(result.getType(), view));
+  for (Operation *user : copied->getOperand(0).getUsers())
+    if (user->getBlock() == copied->getBlock() &&
+        user->isBeforeInBlock(copied) &&
         OperationEquivalence::isEquivalentTo(
-            user, made, OperationEquivalence::exactValueMatch,
+            user, copied, OperationEquivalence::exactValueMatch,
             /*markEquivalent=*/nullptr,
             OperationEquivalence::IgnoreLocations)) {
-      made->erase();
+      copied->erase();
       return user->getResult(0);
     }
-  return made->getResult(0);
+  moves.noteCopy(result, op->getResult(0));
+  return result;
 }
 
-void Way::join(size_t at, Moves &moves) {
-  OpBuilder builder(second);
-  Value value = getStart();
-  auto move = [&](Operation *place) {
-    if (before[at] == behind[at])
-      return;
-    builder.setInsertionPoint(place);
-    IRMapping mapping;
-    mapping.map(second->getOperand(0), value);
-    Operation *moved = builder.clone(*second, mapping);
-    if (!first->hasAttr(kUserMoveAttr))
-      moved->removeAttr(kUserMoveAttr);
-    moved->getResult(0).setType(withEncoding(value.getType(), behind[at]));
-    value = getOne(moved);
-  };
-  if (at == 0)
-    move(ops.empty() ? second : first);
-  for (auto [i, op] : llvm::enumerate(ops)) {
-    builder.setInsertionPoint(op);
-    IRMapping mapping;
-    mapping.map(op->getOperand(0), value);
-    Operation *made = builder.clone(*op, mapping);
-    made->getResult(0).setType(withEncoding(op->getResult(0).getType(),
-                                            (i < at ? before : behind)[i + 1]));
-    value = getOne(made);
-    moves.noteCopy(value, op->getResult(0));
-    if (at == i + 1)
-      move(at == ops.size() ? second : ops[at]);
+/// `value` as `view`, by a move before `place`.
+Value Joiner::move(const Way &way, Value value, ViewAttr view,
+                   Operation *place) {
+  if (getView(value) == view)
+    return value;
+  auto type = cast<RankedTensorType>(withEncoding(value.getType(), view));
+  for (Operation *user : value.getUsers())
+    if (ReshardOp other = asFreeMove(user);
+        other && other != last && other->getResult(0).getType() == type &&
+        other->getBlock() == place->getBlock() && other->isBeforeInBlock(place))
+      return other->getResult(0);
+  OpBuilder builder(place);
+  return createMove(builder, last.getLoc(), value, type,
+                    last->hasAttr(kUserMoveAttr) &&
+                        (!way.first || way.first->hasAttr(kUserMoveAttr)))
+      .getResult(0);
+}
+
+Value Joiner::make(const Way &way, ViewAttr view, Operation *place) {
+  if (!way.op) {
+    Value value = way.start;
+    for (auto [i, op] : llvm::enumerate(way.ops))
+      value = copy(op, value, way.views[i + 1]);
+    // Moves of arguments stay where they go together.
+    if (way.first && way.ops.empty() && place != last)
+      place = way.first;
+    return move(way, value, view, place);
   }
-  getEnd().replaceAllUsesWith(value);
-  second->erase();
-  for (Operation *op : llvm::reverse(ops))
-    if (op->use_empty())
-      op->erase();
-  if (first->use_empty())
-    first->erase();
+  SmallVector<Value> operands;
+  SmallVector<ViewAttr> views = getViewsBefore(way.op, view);
+  for (auto [number, own] : llvm::enumerate(way.operands)) {
+    size_t same =
+        llvm::find(way.op->getOperands(), way.op->getOperand(number)) -
+        way.op->operand_begin();
+    operands.push_back(same < number ? operands[same]
+                                     : make(own, views[number], way.op));
+  }
+  return copy(way.op, operands, view);
 }
 
-void Way::tryJoin(Moves &moves) {
-  if (!setViews())
+/// What makes `value`, if nothing reads it, and so on.
+static void eraseUnused(Value value) {
+  SmallVector<Operation *> unused;
+  auto check = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && op->use_empty() && (asFreeMove(op) || isPassed(op)))
+      unused.push_back(op);
+  };
+  check(value);
+  while (!unused.empty()) {
+    Operation *op = unused.pop_back_val();
+    llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
+    op->erase();
+    llvm::for_each(operands, check);
+  }
+}
+
+void Joiner::run() {
+  Value value = last->getOperand(0);
+  const ViewAttr view = getView(last->getResult(0));
+  Way way = find(value, view, value.hasOneUse());
+  if (!way.meets ||
+      way.seconds >= getSeconds(value, getView(value), view) - kLeast)
     return;
-  double least = getSecondsNow(moves);
-  std::optional<size_t> best;
-  for (size_t at = 0; at <= ops.size(); ++at)
-    if (double seconds = getSecondsJoined(at, moves);
-        layout::isLess(seconds, least)) {
-      least = seconds;
-      best = at;
-    }
-  if (best)
-    join(*best, moves);
+  last->getResult(0).replaceAllUsesWith(make(way, view, last));
+  last->erase();
+  eraseUnused(value);
 }
 
 namespace {
@@ -336,12 +440,13 @@ void MoveBetweenDevices::runOnContract() {
                   .getResult(0);
     operand.set(moved);
   }
-  for (ReshardOp move : llvm::to_vector(body.getOps<ReshardOp>()))
+  SmallVector<ReshardOp> all = llvm::to_vector(body.getOps<ReshardOp>());
+  const bool isElsewhere = llvm::any_of(all, changesDevices);
+  for (ReshardOp move : all)
     if (move.use_empty() && isa<BlockArgument>(move.getInputs()[0]))
       move.erase();
-    else if (asFreeMove(move))
-      if (std::optional<Way> way = Way::endingIn(move))
-        way->tryJoin(*moves);
+    else if (isElsewhere && asFreeMove(move))
+      Joiner(move, *moves).run();
   function.setFunctionType(FunctionType::get(
       &getContext(), body.getArgumentTypes(), end->getOperandTypes()));
 }

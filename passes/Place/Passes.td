@@ -459,10 +459,12 @@ def MoveBetweenDevicesPass
     from these, unless each device has the same there. An argument that is returned as it
     lies stays.
 
-    Such a move goes through ops that make one value of one, as `tv.exp`, a cast or a
-    transpose. With the next one it is one exchange, or none, where that takes less time;
-    ops between may then run on the other devices, and once more where others need their
-    results. Ops do not go past a reshard that the source has and that changes the view.
+    Such a move goes through pointwise ops, and those that only give elements other
+    indices. With others that it meets it is one exchange, or none, where that takes less
+    time: `tv.exp` of an argument runs on its devices if the result is there, too, and
+    `tv.add` of values on two devices on those of the result. Where others need what such
+    ops compute they run there once more. None goes past a reshard that the source has and
+    that changes the view.
 
     ```mlir
     #m = #tv.mesh<x = 2>

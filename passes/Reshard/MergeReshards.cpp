@@ -63,15 +63,19 @@ static std::optional<layout::Combiner> getCombiner(ReshardOp step) {
                                  getView(step.getResult(0)).getView());
 }
 
-/// Steps of one kind can go together. Nothing for others.
+/// Steps of one kind can go together, and permutes with exchanges. Nothing for
+/// others.
 std::optional<MergeReshards::Kind> MergeReshards::getKind(ReshardOp step) {
   StepAttr plan = step.getPlanAttr();
   if (plan.getKind() == StepKind::Slice || step.getInputs().size() != 1)
     return std::nullopt;
-  auto kind = StepAttr::get(step.getContext(), plan.getKind(), plan.getMesh(),
-                            plan.getAxes(), StringAttr::get(step.getContext()));
+  const StepKind kind =
+      plan.getKind() == StepKind::Permute ? StepKind::Exchange : plan.getKind();
+  auto steps =
+      StepAttr::get(step.getContext(), kind, plan.getMesh(), plan.getAxes(),
+                    StringAttr::get(step.getContext()));
   auto combiner = getCombiner(step);
-  return Kind(kind, combiner ? static_cast<int>(*combiner) : -1);
+  return Kind(steps, combiner ? static_cast<int>(*combiner) : -1);
 }
 
 static bool isFromPeerToPeer(ReshardOp step) {
@@ -208,13 +212,18 @@ void MergeReshards::runOnContract() {
   for (Block &block : getOperation().getBody()) {
     llvm::MapVector<Kind, SmallVector<ReshardOp>> waiting;
     for (Operation &op : llvm::make_early_inc_range(block)) {
+      // Of ended groups, what goes with what else there is for the op.
+      SmallVector<ReshardOp> exchanges;
       auto endGroup = [&](Value needed) {
         auto step = needed.getDefiningOp<ReshardOp>();
         std::optional<Kind> kind = step ? getKind(step) : std::nullopt;
         auto group = kind ? waiting.find(*kind) : waiting.end();
         if (group == waiting.end() || !llvm::is_contained(group->second, step))
           return;
-        changed |= merge(group->second, &op, *moves);
+        if (isFromPeerToPeer(step) && !isa<ReshardOp>(op) && kind->second < 0)
+          append_range(exchanges, group->second);
+        else
+          changed |= merge(group->second, &op, *moves);
         waiting.erase(group);
       };
       op.walk([&](Operation *inner) {
@@ -223,7 +232,10 @@ void MergeReshards::runOnContract() {
       });
       if (!isa<ReshardOp>(op)) {
         SmallVector<Operation *> onTheWay;
-        if (merge(getExchanges(&op, onTheWay), &op, *moves)) {
+        for (ReshardOp step : getExchanges(&op, onTheWay))
+          if (!is_contained(exchanges, step))
+            exchanges.push_back(step);
+        if (merge(exchanges, &op, *moves)) {
           changed = true;
           for (Operation *behind : onTheWay)
             behind->moveBefore(&op);

@@ -303,10 +303,11 @@ def MergeReshardsPass : ContractPass<"tv-merge-reshards", "Planned"> {
   let description = [{
     Steps of one kind, along the same axes and with one combiner, each of which
     takes a device no longer than the latency, wait until the result of one is used,
-    and become one `tv.reshard`: one latency, where each had its own. What goes from
-    peer to peer for the operands of one op, the first that needs it, does so too, of
-    any size and along any axes; behind ops of one operand as well, as a cast, which
-    then wait. A remark tells how many tensors, and how many bytes a device has of them.
+    and become one `tv.reshard`: one latency, where each had its own. A permute waits
+    with exchanges. What goes from peer to peer for the operands of one op, the first
+    that needs it, goes together, too, of any size and along any axes, and with what
+    waits for the op; behind ops of one operand as well, as a cast, which then wait. A
+    remark tells how many tensors, and how many bytes a device has of them.
 
     ```mlir
     #m = #tv.mesh<dp = 2>

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <array>
@@ -249,21 +250,34 @@ static std::vector<Step> holdForAnyExtent(std::vector<Step> steps, View at,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// On which all lies but arguments, results and what ops of one operand make of
-/// them (tv-move-between-devices).
+/// On which all lies but arguments, results and what is next to them
+/// (tv-move-between-devices): pointwise ops and those that only give elements
+/// other indices. Where there are no others any will do; that on which, as for
+/// tv-bind, most bytes of arguments and results lie.
 static MeshAttr getProgramMesh(func::FuncOp function) {
-  MeshAttr mesh;
-  for (Operation &op : function.getBody().front()) {
-    ViewAttr view = op.getNumResults() ? getView(op.getResult(0)) : ViewAttr();
-    if (!view)
-      continue;
-    const bool isCertain = op.getNumOperands() != 1 && !isa<ReshardOp>(op);
-    if (!mesh || isCertain || op.hasAttr(kStepAttr))
-      mesh = view.getMesh();
-    if (isCertain)
-      break;
-  }
-  return mesh;
+  for (Operation &op : function.getBody().front())
+    if (ViewAttr view =
+            op.getNumResults() ? getView(op.getResult(0)) : ViewAttr())
+      if (op.hasAttr(kStepAttr) ||
+          !(isa<ReshardOp>(op) || op.hasTrait<OpTrait::Pointwise>() ||
+            op.hasTrait<OpTrait::SharesMemory>()))
+        return view.getMesh();
+  llvm::MapVector<MeshAttr, int64_t> bytes;
+  for (TypeRange types :
+       {function.getArgumentTypes(), function.getResultTypes()})
+    for (Type type : types) {
+      ViewAttr view = getView(type);
+      if (!view)
+        continue;
+      auto tensor = cast<RankedTensorType>(type);
+      int64_t size = !layout::axesOf(view.getView()).empty() *
+                     int64_t(tensor.getElementTypeBitWidth());
+      for (int64_t extent : tensor.getShape())
+        size *= ShapedType::isDynamic(extent) ? 1 : extent;
+      bytes[view.getMesh()] += size;
+    }
+  auto most = llvm::max_element(bytes, llvm::less_second());
+  return most == bytes.end() ? MeshAttr() : most->first;
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // An argument and a result on the devices of another mesh: the module lists them with the
-// tensors, from which the runtime finds each rank's part, and what moves is told.
+// tensors, from which the runtime finds each rank's part, and what moves is told. (A softmax
+// is not pointwise: it runs on the program's devices.)
 // RUN: tessera-compile %s --compile-to=plan -o - 2> %t.moves | FileCheck %s
 // RUN: FileCheck %s --check-prefix=MOVES < %t.moves
 // RUN: not tessera-compile %s --strict -o /dev/null 2>&1 | FileCheck %s --check-prefix=STRICT
@@ -21,6 +22,7 @@
 func.func @main(%x: !x {tv.name = "x"},
                 %y: !y {tv.name = "y"}, %z: !x {tv.name = "z"})
     -> (!y {tv.name = "r"}, !x {tv.name = "s"}) {
-  %s = tv.add %x, %y : (!x, !y) -> !y
+  %t = tv.add %x, %y : (!x, !y) -> tensor<10x16xf32>
+  %s = tv.softmax %t dim 1 : (tensor<10x16xf32>) -> !y
   return %s, %z : !y, !x
 }

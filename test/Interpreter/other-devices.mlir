@@ -5,7 +5,7 @@
 // RUN: tessera-opt %s --tessera=to=kernels --interpret=4 --interpret-sizes=s=5 -o /dev/null
 
 // CHECK: func.func @main
-// CHECK: comm.permute %arg1, %arg2
+// CHECK: comm.exchange %arg1, %arg2, %arg0
 // CHECK: comm.permute
 // CHECK-NOT: comm.
 // CHECK: return %{{.*}}, %arg3

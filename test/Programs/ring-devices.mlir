@@ -97,7 +97,7 @@ func.func @main(%x: !x {tv.dims = ["s"]}, %y: !y {tv.dims = ["s"]}, %z: !x {tv.d
 // A state on the ring, whose next value follows it; an argument that is returned as it
 // lies; blocks that are empty; a value that all have.
 // CHECK-LABEL: func.func @main
-// RAN here: permute 20 bytes 0 copies, permute 20 bytes 0 copies
+// RAN here: permute 20 bytes 0 copies
 #m = #tv.mesh<x = 4>
 #n = #tv.mesh<x = 4, devices = [2, 0, 1, 3]>
 !x = tensor<3x5xf32, #tv.view<#m, [did(x) * _, _]>>

@@ -27,7 +27,7 @@ func.func @main(%a: !b, %b: !b, %x: !x) -> (!b, !x, !t) {
 // Rows there become columns here before ops, and rows here columns there behind them: one
 // exchange, of both.
 // CHECK-LABEL: func.func @main
-// CHECK: :2 = comm.exchange %arg2, %
+// CHECK: :2 = comm.exchange %{{.*}}, %arg2
 // CHECK-NOT: comm.
 // CHECK: return
 // RAN here: exchange of 2 384 bytes 2 copies
@@ -93,4 +93,29 @@ func.func @main(%a: !b, %b: !b, %x: !x, %w: !w) -> (!b, !y, !w) {
   %y = tv.slice %x offsets [0, 2] : (!x) -> !y
   %v = tv.exp %w : (!w) -> !w
   return %s, %y, %v : !b, !y, !w
+}
+
+// -----
+
+// Operands on two lists of devices, and a result on a third: both go there in one step.
+// What has most operands there is computed there.
+// CHECK-LABEL: func.func @main
+// CHECK: :3 = comm.permute
+// CHECK-NOT: comm.
+// CHECK: return
+// RAN here: permute of 3 180 bytes 0 copies
+#m = #tv.mesh<x = 4>
+#n = #tv.mesh<x = 4, devices = [3, 0, 2, 1]>
+#o = #tv.mesh<x = 4, devices = [1, 2, 3, 0]>
+!b = tensor<16x16xf32, #tv.view<#m, [did(x) * _, _]>>
+!x = tensor<10x5xf32, #tv.view<#m, [did(x) * _, _]>>
+!y = tensor<10x5xf32, #tv.view<#n, [did(x) * _, _]>>
+!z = tensor<10x5xf32, #tv.view<#o, [did(x) * _, _]>>
+func.func @main(%a: !b, %b: !b, %x: !x, %y: !y, %u: !z, %v: !z, %w: !y) -> (!b, !z, !z) {
+  %s = tv.add %a, %b : (!b, !b) -> !b
+  %z = tv.add %x, %y : (!x, !y) -> !z
+  %p = tv.mul %u, %v : (!z, !z) -> tensor<10x5xf32>
+  %q = tv.exp %w : (!y) -> tensor<10x5xf32>
+  %r = tv.sub %p, %q : (tensor<10x5xf32>, tensor<10x5xf32>) -> !z
+  return %s, %z, %r : !b, !z, !z
 }

@@ -58,17 +58,20 @@ func.func @as_it_lies(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>})
 
 // -----
 
-// Through ops that make one value of one. There and back is no move: they run there.
+// Through pointwise ops and transposes. There and back is no move: they run there.
 
 #m = #tv.mesh<x = 4>
 #n = #tv.mesh<x = 4, devices = [3, 2, 1, 0]>
+#o = #tv.mesh<x = 4, devices = [1, 2, 3, 0]>
 !x = tensor<8x8xf32, #tv.view<#m, [did(x) * 2, 8]>>
 !t = tensor<8x8xf32, #tv.view<#m, [8, did(x) * 2]>>
 !half = tensor<8x8xbf16, #tv.view<#m, [did(x) * 2, 8]>>
 !columns = tensor<8x8xbf16, #tv.view<#m, [8, did(x) * 2]>>
+!w = tensor<8x8xf32, #tv.view<#m, [8, 8]>>
 !s = tensor<8xf32, #tv.view<#m, [8]>>
 // CHECK-DAG: #[[N:.*]] = #tv.mesh<x = 4, devices = [3, 2, 1, 0]>
 // CHECK-DAG: #[[M:.*]] = #tv.mesh<x = 4>
+// CHECK-DAG: #[[O:.*]] = #tv.mesh<x = 4, devices = [1, 2, 3, 0]>
 // CHECK-LABEL: @there_and_back
 // CHECK-NEXT: %[[E:.*]] = tv.exp %arg0 : (tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>) -> tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>
 // CHECK-NEXT: %[[T:.*]] = tv.transpose %[[E]] {{.*}} -> tensor<8x8xf32, #tv.view<#[[N]], [8, did(x) * 2]>>
@@ -114,11 +117,51 @@ func.func @narrow(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %z: !x)
   return %1, %3 : !columns, !columns
 }
 
-// Not through an op that reads another value, or runs along what is split; nor does an op
+// Operands of several devices, two of them those of the result: one move, not three.
+// CHECK-LABEL: @operands
+// CHECK-NEXT: %[[MOVED:.*]] = tv.reshard %arg2 : {{.*}} -> tensor<8x8xf32, #tv.view<#[[N]], [did(x) * 2, 8]>>
+// CHECK-NEXT: %[[W:.*]] = tv.neg %[[MOVED]]
+// CHECK-NEXT: %[[A:.*]] = tv.add %arg0, %arg1 : (tensor<8x8xf32, #tv.view<#[[N]],
+// CHECK-NEXT: %[[B:.*]] = tv.mul %[[A]], %[[W]] : (tensor<8x8xf32, #tv.view<#[[N]],
+// CHECK-NEXT: return %[[B]]
+func.func @operands(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
+                    %y: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %w: !x)
+    -> (!x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}) {
+  %0 = tv.neg %w : (!x) -> !x
+  %1 = tv.add %x, %y : (!x, !x) -> !x
+  %2 = tv.mul %1, %0 : (!x, !x) -> !x
+  return %2 : !x
+}
+
+// From two to a third, which takes one step; but not through a sum that the program needs,
+// too, which takes one more.
+// CHECK-LABEL: @third
+// CHECK-DAG: %[[X:.*]] = tv.reshard %arg0 {{.*}} -> tensor<8x8xf32, #tv.view<#[[O]]
+// CHECK-DAG: %[[Y:.*]] = tv.reshard %arg1 {{.*}} -> tensor<8x8xf32, #tv.view<#[[O]]
+// CHECK: %[[SUM:.*]] = tv.add %[[X]], %[[Y]]
+// CHECK: return %[[SUM]]
+func.func @third(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %y: !x)
+    -> (!x {tv.user_view = #tv.view<#o, [did(x) * _, _]>}) {
+  %0 = tv.add %x, %y : (!x, !x) -> !x
+  return %0 : !x
+}
+
+// CHECK-LABEL: @needed_here
+// CHECK: %[[X:.*]] = tv.reshard %arg0 {{.*}} -> tensor<8x8xf32, #tv.view<#[[M]]
+// CHECK: %[[SUM:.*]] = tv.add %[[X]], %arg1
+// CHECK: %[[OUT:.*]] = tv.reshard %[[SUM]] {{.*}} -> tensor<8x8xf32, #tv.view<#[[O]]
+// CHECK: return %[[OUT]], %[[SUM]]
+func.func @needed_here(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %y: !x)
+    -> (!x {tv.user_view = #tv.view<#o, [did(x) * _, _]>}, !x) {
+  %0 = tv.add %x, %y : (!x, !x) -> !x
+  return %0, %0 : !x, !x
+}
+
+// Not through an op that is not pointwise, or reads another value inside; nor does an op
 // before a reshard that the source has lie as the one behind.
 // CHECK-LABEL: @not_through
 // CHECK-COUNT-4: tv.reshard %arg{{[0-9]}} : {{.*}}#tv.view<#[[N]], {{.*}}) -> {{.*}}#tv.view<#[[M]], [did(x) * 2, 8]>>
-// CHECK: tv.add
+// CHECK: tv.linear
 // CHECK: tv.map
 // CHECK: tv.cumsum
 // CHECK: tv.exp %{{.*}} -> tensor<8x8xf32, #tv.view<#[[M]], [did(x) * 2, 8]>>
@@ -127,11 +170,11 @@ func.func @narrow(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %z: !x)
 func.func @not_through(%x: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
                        %y: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
                        %z: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
-                       %u: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %w: !x, %s: !s)
+                       %u: !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, %w: !w, %s: !s)
     -> (!x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
         !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>},
         !x {tv.user_view = #tv.view<#n, [did(x) * _, _]>}, !t) {
-  %0 = tv.add %x, %w : (!x, !x) -> !x
+  %0 = tv.linear %x, %w : (!x, !w) -> !x
   %1 = tv.map %y : (!x) -> !x (%e: f32) {
     %c = arith.constant 0 : index
     %l = tv.load %s[%c] : !s -> f32

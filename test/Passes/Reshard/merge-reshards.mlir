@@ -155,3 +155,27 @@ func.func @behind_a_cast(%a: !half_rows, %b: !rows) -> (!columns, !columns) {
   %8 = tv.add %6, %7 : (!columns, !columns) -> !columns
   return %4, %8 : !columns, !columns
 }
+
+// Small ones: a permute is an exchange with others along its axes, and what waits for one
+// op goes with what else the op needs.
+!few_rows = tensor<8x4xf32, #tv.view<#m, [did(dp) * 4, 4], alloc = (0, 1)>>
+!few_other = tensor<8x4xf32, #tv.view<#m, [did(tp) * 4, 4], alloc = (0, 1)>>
+!few_columns = tensor<8x4xf32, #tv.view<#m, [8, did(dp) * 2], alloc = (0, 1)>>
+// CHECK-LABEL: @permutes
+// CHECK-NEXT: %[[E:.*]]:4 = tv.reshard %arg0, %arg1, %arg0, %arg0 plan <exchange over {{.*}} [dp, tp]>
+// CHECK-NEXT: tv.add %[[E]]#0, %[[E]]#3
+// CHECK-NEXT: tv.neg
+// CHECK-NEXT: %[[P:.*]]:2 = tv.reshard %{{.*}}, %{{.*}} plan <permute over {{.*}} [dp, tp]>
+// CHECK-NEXT: return %{{.*}}, %[[E]]#1, %[[E]]#2, %[[P]]#0, %[[P]]#1
+func.func @permutes(%a: !few_rows, %b: !few_other)
+    -> (!few_other, !few_columns, !few_other, !few_other, !few_other) {
+  %0 = tv.reshard %a plan <permute over #m [dp, tp]> : (!few_rows) -> !few_other
+  %1 = tv.reshard %b plan <exchange over #m [dp, tp]> : (!few_other) -> !few_columns
+  %2 = tv.reshard %a plan <permute over #m [dp, tp]> : (!few_rows) -> !few_other
+  %3 = tv.reshard %a plan <exchange over #m [dp]> : (!few_rows) -> !few_other
+  %4 = tv.add %0, %3 : (!few_other, !few_other) -> !few_other
+  %5 = tv.neg %a : (!few_rows) -> !few_rows
+  %6 = tv.reshard %5 plan <permute over #m [dp, tp]> : (!few_rows) -> !few_other
+  %7 = tv.reshard %a plan <permute over #m [dp, tp]> : (!few_rows) -> !few_other
+  return %4, %1, %2, %6, %7 : !few_other, !few_columns, !few_other, !few_other, !few_other
+}
