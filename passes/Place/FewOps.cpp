@@ -15,6 +15,7 @@ using namespace tessera;
 using namespace tessera::tv;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
+
 namespace {
 /// So many states go on. `latencies`: how much counts that of each move ahead;
 /// the rest does once for those that wait for each other. `keepsParts`: a part

@@ -230,8 +230,8 @@ def PlanReshardsPass : ContractPass<"tv-plan-reshards", "Propagated"> {
       `[3, 4]` on 2 x 3, 1.5 times, and `[3, did(x) * did(y)]` to `[3, 3]` on 3 x 3, 2.4
       times: what few devices have is first cut evenly, in one step and in one dimension,
       which then may not be long enough for a part for each device. So it is of what
-      lies on a part of the mesh: 5 columns on 2 x 2 or 6 on 2 x 3, 1.5 times; 4 on 4
-      devices, 1.25 times.
+      lies on a part of the mesh: 5 columns on 2 x 2 or 6 on 2 x 3, up to 1.5 times; 4
+      on 4 devices, up to 1.25.
 
     The lower bound is what some device must receive; or send, where it alone has what
     several others need: `[did(x) * _]` to `[did(x:(2)2) * _], partial = [x:(1)2 : sum]`.
